@@ -1,0 +1,36 @@
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup test demo lint types simulate soak ci
+
+bin := .venv/bin
+ready := .venv/.ready
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(ready) ## get the tools and make .venv
+
+$(ready): pyproject.toml uv.lock scripts/bootstrap
+	@scripts/bootstrap
+	@touch $@
+
+test: $(ready) ## run every suite and say how long each took
+	@scripts/test
+
+demo: $(ready) ## watch one backfill go through a table that is being written
+	@$(bin)/tidefill simulate --picture
+
+lint: $(ready) ## check style and formatting
+	@$(bin)/ruff check
+	@$(bin)/ruff format --check
+
+types: $(ready) ## check the types of src and tests
+	@$(bin)/mypy
+
+simulate: $(ready) ## try 2,000 random histories (about a minute)
+	@$(bin)/tidefill simulate --seeds 2000
+
+soak: $(ready) ## try 20,000 random histories (about ten minutes)
+	@$(bin)/tidefill simulate --seeds 20000
+
+ci: lint types test ## what must pass before a change is merged

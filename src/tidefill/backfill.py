@@ -1,0 +1,220 @@
+"""The backfill machine: turns a planned step into frames and one commit, for any upstream, derivation and target.
+
+It decides nothing. It looks (`glimpse`, `look`), it does (`execute`), and after each commit it asks `confirm` what is
+true. The order inside `execute` matters: frames first (they resolve the upstream), then the check that the upstream is
+still the same table, then the commit that evaluates them, then the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Generic, TypeVar, assert_never
+
+from tidefill.core import walk
+from tidefill.core.confirm import Anchor, Payload, Truth, confirm
+from tidefill.core.jobs import Job
+from tidefill.core.keys import Key
+from tidefill.core.state import JobState, Occurrence, Table
+from tidefill.core.step import Changed, Glimpse, Knobs, Look, Pace, Seen, Step, TableSeen, Write, apply, plan_look
+from tidefill.core.version import Version, newer
+from tidefill.errors import CommitConflict, VerifyFailed
+from tidefill.ports import Append, Derivation, Halves, Merge, Replace, Target, TargetWrite, Upstream
+
+F = TypeVar("F")
+HEAD_HOLD_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    context: AbstractContextManager[Version]
+    version: Version
+    opened_s: float
+
+
+class Backfill(Generic[F]):
+    """One generation of one job, over its upstreams, derivation and target."""
+
+    def __init__(
+        self,
+        upstreams: Mapping[Table, Upstream[F]],
+        derivation: Derivation[F],
+        target: Target[F],
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self._upstreams = upstreams
+        self._derivation = derivation
+        self._target = target
+        self._new_uuid = new_uuid
+        self._heads: dict[Table, _Head] = {}
+        self.shape = derivation.shape
+        self.resources = (*target.resources, *(name for up in upstreams.values() for name in up.resources))
+
+    def prepare(self, released: Mapping[Table, Version]) -> None:
+        """Make the target and what its upstreams need; harmless when they are there."""
+        self._target.prepare()
+        for table, upstream in self._upstreams.items():
+            upstream.prepare(released.get(table))
+
+    def recover(self, job: Job, anchor: Anchor | None) -> Truth:
+        """Where the job is, by the target's log."""
+        return confirm(self._target.log(), job.generation, job.generation_uuid, anchor)
+
+    def estimate(self) -> int:
+        """About how many rows are to be filled."""
+        return sum(self._upstreams[self.shape.tables[name]].estimate() for name in self.shape.walked)
+
+    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float) -> Glimpse:
+        """The heads of all tables, and whether the state's versions can still be read."""
+        tables = {table: self._glimpse_table(table, truth.state, now_s) for table in self._upstreams}
+        return Glimpse(job.phase(), tables, pace, renew=truth.buried)
+
+    def _glimpse_table(self, table: Table, state: JobState, now_s: float) -> TableSeen:
+        upstream, at = self._upstreams[table], state.versions.get(table)
+        if at is None:
+            return TableSeen(self._open(table, now_s, first=True), readable=True)
+        upstream.check(at)
+        held = self._heads.get(table)
+        if held is not None and not upstream.lasting and self._serves(upstream, held, at, now_s):
+            head = held.version
+        else:
+            head = self._open(table, now_s, first=False)
+        return TableSeen(head, upstream.readable(at), upstream.pressing(at))
+
+    def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
+        """Whether the open head is the state's version and may be kept a little longer: chunks are read at it."""
+        fresh = 0.0 <= now_s - held.opened_s < HEAD_HOLD_S
+        return fresh and held.version.point == at.point and upstream.readable(at)
+
+    def _open(self, table: Table, now_s: float, *, first: bool) -> Version:
+        self._close(table)
+        context = self._upstreams[table].open_head(first=first)
+        version = context.__enter__()
+        self._heads[table] = _Head(context, version, now_s)
+        return version
+
+    def _close(self, table: Table) -> None:
+        head = self._heads.pop(table, None)
+        if head is not None:
+            head.context.__exit__(None, None, None)
+
+    def close_heads(self) -> None:
+        """Hold nothing open."""
+        for table in tuple(self._heads):
+            self._close(table)
+
+    def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen:
+        """All that the plan needs, and no more."""
+        asked = plan_look(truth.state, glimpse, knobs, self.shape)
+        if asked.greatest:
+            return Seen(glimpse, greatest=self._look_at_ends(glimpse))
+        bounds = {
+            name: {
+                split: tuple(self._upstream(name).bounds(split, glimpse.pace.chunk_rows, self._head_of(name, glimpse)))
+                for split in splits
+            }
+            for name, splits in asked.splits.items()
+        }
+        return Seen(glimpse, changed=self._look_at_changes(truth.state, glimpse, asked), bounds=bounds)
+
+    def _look_at_ends(self, glimpse: Glimpse) -> dict[Occurrence, Key | None]:
+        for table, upstream in self._upstreams.items():
+            upstream.check_keys(glimpse.tables[table].head)
+        return {name: self._upstream(name).greatest(self._head_of(name, glimpse)) for name in self.shape.walked}
+
+    def _look_at_changes(self, state: JobState, glimpse: Glimpse, asked: Look) -> Changed:
+        worst = Changed.NOTHING
+        for name, table in self.shape.tables.items() if asked.changed else ():
+            head, at = glimpse.tables[table].head, state.versions[table]
+            if worst is not Changed.ALL and newer(head, at):
+                found = self._upstreams[table].changed(at, head, state.coverage[name])
+                worst = found if found is not Changed.NOTHING else worst
+        return worst
+
+    def _upstream(self, name: Occurrence) -> Upstream[F]:
+        return self._upstreams[self.shape.tables[name]]
+
+    def _head_of(self, name: Occurrence, glimpse: Glimpse) -> Version:
+        return glimpse.tables[self.shape.tables[name]].head
+
+    def execute(self, job: Job, truth: Truth, step: Step) -> Truth:
+        """One commit of the target, and what is true after it."""
+        before, after = truth.state, apply(truth.state, step)
+        write = self._write(before, step, after)
+        for table, upstream in self._upstreams.items():
+            upstream.check(before.versions.get(table, after.versions[table]))
+        payload = Payload(after, job.generation_uuid, self._new_uuid(), truth.checked)
+        self._target.commit(write, payload)
+        found = self.recover(job, truth.anchor(job.generation_uuid))
+        if found.commit_uuid != payload.commit_uuid:
+            raise CommitConflict(f"another runner of {job.name} committed step {after.step}")
+        return found
+
+    def _write(self, before: JobState, step: Step, after: JobState) -> TargetWrite[F]:
+        match step.write:
+            case Write.APPEND:
+                return Append(self._appended(step, after))
+            case Write.MERGE:
+                return self._merged(before, step, after)
+            case Write.REPLACE:
+                return Replace(self._derivation.whole(self._covered(after)))
+            case never:
+                assert_never(never)
+
+    def _appended(self, step: Step, after: JobState) -> F:
+        if not step.chunks:
+            return self._derivation.nothing()
+        rows = {name: self._rows(name, chunks, after) for name, chunks in step.chunks.items()}
+        others = {name: self._whole_input(name, after) for name in self.shape.tables if name not in rows}
+        return self._derivation.append(rows, others)
+
+    def _merged(self, before: JobState, step: Step, after: JobState) -> Merge[F]:
+        halves = {name: self._halves(name, before, step, after) for name in self.shape.tables}
+        return self._derivation.changes(halves, self._covered(after))
+
+    def _halves(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Halves[F]:
+        """The changes judged by the OLD coverage, and the chunks, which the NEW versions already contain."""
+        nothing = self._derivation.nothing()
+        table = self.shape.tables[name]
+        halves = Halves(nothing, nothing, images=True)
+        if newer(after.versions[table], before.versions[table]):
+            halves = self._upstreams[table].changes(
+                before.versions[table], after.versions[table], before.coverage[name]
+            )
+        if name not in step.chunks:
+            return halves
+        return self._derivation.with_chunk(halves, self._rows(name, step.chunks[name], after))
+
+    def _rows(self, name: Occurrence, ranges: tuple[walk.Range, ...], state: JobState) -> F:
+        return self._upstream(name).rows(ranges, state.versions[self.shape.tables[name]])
+
+    def _whole_input(self, name: Occurrence, state: JobState) -> F:
+        return self._rows(name, walk.covered_ranges(state.coverage[name]), state)
+
+    def _covered(self, state: JobState) -> dict[Occurrence, F]:
+        return {name: self._whole_input(name, state) for name in self.shape.tables}
+
+    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> None:
+        """Compare the target with a recompute at these versions, whose covered rows are those of the state's. On a
+        difference the log is asked first: perhaps somebody touched the target."""
+        for table, upstream in self._upstreams.items():
+            upstream.check_keys(versions[table])
+        at = JobState(truth.state.generation, truth.state.step, versions, truth.state.coverage)
+        differences = self._target.differences(self._derivation.whole(self._covered(at)))
+        if differences:
+            self.recover(job, truth.anchor(job.generation_uuid))
+            raise VerifyFailed(
+                f"{job.name} differs from a recompute",
+                detail="; ".join(differences),
+                hint="RESYNC the job to build it anew, and please report this.",
+            )
+
+    def publish(self) -> None:
+        """Show this generation under the job's name."""
+        self._target.publish()
+
+    def release(self, versions: Mapping[Table, Version]) -> None:
+        """Tell the upstreams what will not be asked for again."""
+        for table, version in versions.items():
+            self._upstreams[table].release(version)

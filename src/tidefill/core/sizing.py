@@ -1,0 +1,49 @@
+"""How many rows a chunk has: as many as keep a fill near its target time.
+
+Start small and double while a fill is quick, or while doubling costs little (then the fixed cost of a commit dominates
+and small chunks would never end). Halve on trouble. The size lives in the runner's memory: it is a matter of speed
+only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+TARGET_S = 20.0
+CHEAP_GROWTH = 1.5
+START_ROWS = 10_000
+CEILING_ROWS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """The rows of the next chunk, and what the last smaller chunk cost. While that is unknown a larger one is tried:
+    the first fill may be slow for its fixed cost alone."""
+
+    rows: int = START_ROWS
+    ceiling_rows: int = CEILING_ROWS
+    fixed: bool = False
+    smaller_s: float | None = None
+
+
+def after_fill(sizing: Sizing, took_s: float) -> Sizing:
+    """The size after a fill of full chunks that took so long."""
+    if sizing.fixed:
+        return sizing
+    quick = took_s < TARGET_S
+    cheap = sizing.smaller_s is None or took_s < CHEAP_GROWTH * sizing.smaller_s
+    if (quick or cheap) and sizing.rows < sizing.ceiling_rows:
+        return replace(sizing, rows=min(sizing.rows * 2, sizing.ceiling_rows), smaller_s=took_s)
+    return sizing
+
+
+def after_trouble(sizing: Sizing) -> Sizing:
+    """The size after a fill that failed for want of memory or time."""
+    return sizing if sizing.fixed else replace(sizing, rows=max(1, sizing.rows // 2), smaller_s=None)
+
+
+def chunk_rows(sizing: Sizing, rate_limit: int | None) -> int:
+    """The rows of one chunk; under a rate limit no more than that allows in a fill's target time."""
+    if not rate_limit:
+        return sizing.rows
+    return max(1, min(sizing.rows, int(rate_limit * TARGET_S)))

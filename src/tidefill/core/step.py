@@ -1,0 +1,382 @@
+"""THE ALGORITHM. Given the state and one look at the world: what is the next step?
+
+A step moves versions and positions in one commit of the target. The changes between the old and the new versions are
+applied where the OLD coverage covers them; the chunks are read as of the NEW versions. Everything else follows:
+
+- Nothing is planned at a version that cannot be read: then the step moves to the head as well.
+- Chunks and changes go together in one commit when nothing covered changed (the commit is then an append), or when it
+  is a MERGE anyway. Otherwise changes go first, by themselves, and the chunks follow at the version just reached.
+- While there is something to fill and it may be filled, no two steps in a row go without a chunk, so that a busy
+  upstream cannot starve the fill.
+- At a readable version the fill goes on; changes wait until they are due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeAlias
+
+from tidefill.core import walk
+from tidefill.core.keys import Key, end_of_group
+from tidefill.core.state import JobState, Occurrence, Table
+from tidefill.core.version import Version, includes, newer
+from tidefill.core.walk import Coverage, Range, Split
+from tidefill.errors import InvalidSetting, UpstreamReplaced
+
+FORWARD_SHARE = 5
+PARALLELISM_MAX = 256
+
+
+class Phase(Enum):
+    """What the job is about."""
+
+    FILLING = "filling"
+    VERIFYING = "verifying"
+    LIVE = "live"
+
+
+class Changed(Enum):
+    """What became of covered rows between two versions. ALL: a TRUNCATE or a like event, read the covered part anew."""
+
+    NOTHING = "nothing"
+    SOME = "some"
+    ALL = "all"
+
+
+class Write(Enum):
+    """How the target takes a step."""
+
+    APPEND = "append"
+    MERGE = "merge"
+    REPLACE = "replace"
+
+
+class Reason(Enum):
+    """What a job waits for, in the words that a person reads."""
+
+    IDLE = "up to date"
+    PAUSED = "paused"
+    FILL_PAUSED = "fill paused"
+    RATE_LIMIT = "rate limit"
+    TARGET_LAG = "target lag not reached"
+    NEWER_VERSION = "a newer version of the upstream"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the derivation asks of the plan: which table each occurrence reads, which occurrences are walked (the others
+    are taken whole), whether a fill is a plain append, and how many leading walk columns form a group that no chunk may
+    cut."""
+
+    tables: Mapping[Occurrence, Table]
+    walked: tuple[Occurrence, ...]
+    appends: bool = True
+    group_columns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What the user may set, at any time."""
+
+    parallelism: int = 1
+    fill_paused: bool = False
+    paused: bool = False
+    target_lag_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.parallelism <= PARALLELISM_MAX:
+            raise InvalidSetting(
+                f"parallelism is {self.parallelism}", hint=f"Set it to a number from 1 to {PARALLELISM_MAX}."
+            )
+        if not self.target_lag_s >= 0:
+            raise InvalidSetting(f"target_lag is {self.target_lag_s} s", hint="Set it to 0 or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class TableSeen:
+    """One look at a table: its head, whether the state's version can still be read, and whether history runs short."""
+
+    head: Version
+    readable: bool
+    pressing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The time spent on steps with and without chunks, the last step's kind, and what the rate limit allows now."""
+
+    forward_s: float = 0.0
+    fill_s: float = 0.0
+    last_forward_s: float = 0.0
+    forwarded_last: bool = False
+    since_commit_s: float = 0.0
+    chunk_rows: int = 1
+    chunks_allowed: int = PARALLELISM_MAX
+    tokens_in_s: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """The cheap part of a look, from which follows what else has to be looked at."""
+
+    phase: Phase
+    tables: Mapping[Table, TableSeen]
+    pace: Pace = field(default_factory=Pace)
+    renew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What else the plan needs to know."""
+
+    greatest: bool = False
+    changed: bool = False
+    splits: Mapping[Occurrence, tuple[Split, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at the world."""
+
+    glimpse: Glimpse
+    changed: Changed = Changed.NOTHING
+    greatest: Mapping[Occurrence, Key | None] = field(default_factory=dict)
+    bounds: Mapping[Occurrence, Mapping[Split, tuple[Key, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Move to `versions`, take in `chunks`; `coverage` is what they are cut from, `write` how the target takes it.
+    `rows`: about how many the chunks have that end at an offered bound; of those that end a split nothing is known."""
+
+    versions: Mapping[Table, Version]
+    coverage: Mapping[Occurrence, Coverage]
+    chunks: Mapping[Occurrence, tuple[Range, ...]] = field(default_factory=dict)
+    write: Write = Write.APPEND
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do now; look again after so long (None: when something changes)."""
+
+    reason: Reason
+    for_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Compare the target with a recompute at these versions, then go live."""
+
+    versions: Mapping[Table, Version]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Every position is Done: verify next."""
+
+
+Plan: TypeAlias = Step | Wait | Verify | Finish
+
+
+def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> Look:
+    """What has to be looked at before the next step can be planned; looking costs, so no more than that."""
+    if state.step == 0:
+        return Look(greatest=True)
+    if knobs.paused:
+        return Look()
+    if _may_fill(state, glimpse, knobs):
+        forward_matters = not _readable(glimpse) or _forward_due(glimpse)
+        name = _walked_now(state, shape)
+        splits = {name: tuple(walk.unfinished(state.coverage[name])[: knobs.parallelism])}
+        return Look(changed=forward_matters and _moved(state, glimpse), splits=splits)
+    return Look(changed=_moved(state, glimpse))
+
+
+def plan_step(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
+    """The next step, or what to wait for."""
+    glimpse = seen.glimpse
+    if state.step == 0:
+        return _first(seen, shape) if not knobs.paused else Wait(Reason.PAUSED)
+    _refuse_another_upstream(state, glimpse)
+    if knobs.paused:
+        return _renewal(state) if glimpse.renew else Wait(Reason.PAUSED)
+    if _may_fill(state, glimpse, knobs):
+        return _fill(state, seen, knobs, shape)
+    if glimpse.phase is Phase.FILLING and state.finished():
+        return Finish()
+    if glimpse.phase is Phase.VERIFYING and _readable(glimpse):
+        return Verify(state.versions)
+    return _forward(state, seen, knobs)
+
+
+def _first(seen: Seen, shape: Shape) -> Step:
+    """Fix the work: what lies above the greatest key is Done at once, and so is every occurrence taken whole."""
+    coverage = {
+        name: walk.start(_group_end(seen.greatest[name], shape)) if name in shape.walked else walk.whole()
+        for name in shape.tables
+    }
+    return Step({table: look.head for table, look in seen.glimpse.tables.items()}, coverage)
+
+
+def _fill(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wait:
+    glimpse = seen.glimpse
+    if _stuck(state, glimpse):
+        return Wait(Reason.NEWER_VERSION)
+    fill = _next_chunks(state, seen, knobs, shape)
+    if _readable(glimpse) and not _forward_due(glimpse):
+        return fill
+    heads = _heads(state, glimpse)
+    if seen.changed is Changed.NOTHING:
+        return replace(fill, versions=heads)
+    if glimpse.pace.forwarded_last:
+        return replace(fill, versions=heads, write=Write.REPLACE if seen.changed is Changed.ALL else Write.MERGE)
+    if seen.changed is Changed.ALL:
+        return Step(heads, state.coverage, write=Write.REPLACE)
+    if fill.write is Write.MERGE:
+        return replace(fill, versions=heads)
+    return Step(heads, state.coverage, write=Write.MERGE)
+
+
+def _forward(state: JobState, seen: Seen, knobs: Knobs) -> Plan:
+    """Nothing may be filled: keep what is covered fresh."""
+    glimpse = seen.glimpse
+    heads = _heads(state, glimpse)
+    lag_left_s = knobs.target_lag_s - glimpse.pace.since_commit_s
+    verifying = glimpse.phase is Phase.VERIFYING
+    if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or _pressing(glimpse)):
+        return Step(heads, state.coverage, write=Write.REPLACE if seen.changed is Changed.ALL else Write.MERGE)
+    if verifying:
+        return Verify(heads)
+    if glimpse.renew:
+        return _renewal(state)
+    if _pressing(glimpse) and _moved(state, glimpse) and seen.changed is Changed.NOTHING:
+        return Step(heads, state.coverage)
+    if seen.changed is not Changed.NOTHING:
+        return Wait(Reason.TARGET_LAG, lag_left_s)
+    if state.finished():
+        return Wait(Reason.IDLE)
+    if knobs.fill_paused:
+        return Wait(Reason.FILL_PAUSED)
+    return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
+
+
+def _renewal(state: JobState) -> Step:
+    """A commit that changes nothing but carries the state: other commits have begun to bury the last one."""
+    return Step(state.versions, state.coverage)
+
+
+def _next_chunks(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
+    """A fill at the state's versions: one chunk from each of up to `parallelism` splits. Where there are fewer, the
+    largest is cut at an offered bound. The occurrences are walked one after the other."""
+    name = _walked_now(state, shape)
+    coverage = state.coverage[name]
+    offers = {
+        split: walk.usable(split, [_group_bound(bound, shape) for bound in bounds])
+        for split, bounds in seen.bounds[name].items()
+    }
+    wanted = min(knobs.parallelism, seen.glimpse.pace.chunks_allowed)
+    while len(offers) < knobs.parallelism:
+        largest = max(offers, key=lambda split: len(offers[split]))
+        if not offers[largest]:
+            break
+        coverage, offers = _cut_in_half(coverage, largest, offers)
+    chosen = sorted(offers, key=coverage.index)[:wanted]
+    chunks = tuple(_chunk(split, offers[split]) for split in chosen)
+    full = sum(1 for split in chosen if offers[split])
+    write = Write.APPEND if shape.appends else Write.MERGE
+    rows = full * seen.glimpse.pace.chunk_rows
+    return Step(state.versions, {**state.coverage, name: coverage}, {name: chunks}, write, rows)
+
+
+def _walked_now(state: JobState, shape: Shape) -> Occurrence:
+    return next(name for name in shape.walked if not walk.finished(state.coverage[name]))
+
+
+def _cut_in_half(
+    coverage: Coverage, split: Split, offers: Mapping[Split, list[Key]]
+) -> tuple[Coverage, dict[Split, list[Key]]]:
+    bounds = offers[split]
+    bound = bounds[len(bounds) // 2]
+    lower, upper = replace(split, upto=bound), Split(bound, split.upto)
+    parted = {other: keys for other, keys in offers.items() if other != split}
+    parted[lower] = [key for key in bounds if key < bound]
+    parted[upper] = [key for key in bounds if key > bound]
+    return walk.cut(coverage, split, bound), parted
+
+
+def _chunk(split: Split, bounds: list[Key]) -> Range:
+    left = walk.rest(split)
+    assert left is not None, f"{split} has nothing left"
+    return Range(left.after, bounds[0] if bounds else left.upto)
+
+
+def _group_end(greatest: Key | None, shape: Shape) -> Key | None:
+    return None if greatest is None else _group_bound(greatest, shape)
+
+
+def _group_bound(bound: Key, shape: Shape) -> Key:
+    """A bound that ends a whole group, where groups must not be cut."""
+    return end_of_group(bound, shape.group_columns) if shape.group_columns else bound
+
+
+def _may_fill(state: JobState, glimpse: Glimpse, knobs: Knobs) -> bool:
+    return not state.finished() and not knobs.fill_paused and glimpse.pace.chunks_allowed > 0
+
+
+def _readable(glimpse: Glimpse) -> bool:
+    return all(look.readable for look in glimpse.tables.values())
+
+
+def _stuck(state: JobState, glimpse: Glimpse) -> bool:
+    """A version cannot be read, and the head that was polled is no newer."""
+    return any(
+        not look.readable and not newer(look.head, state.versions[table]) for table, look in glimpse.tables.items()
+    )
+
+
+def _pressing(glimpse: Glimpse) -> bool:
+    return any(look.pressing for look in glimpse.tables.values())
+
+
+def _forward_due(glimpse: Glimpse) -> bool:
+    """While filling at a readable version: history runs short, or changes have not had their fifth of the time."""
+    pace = glimpse.pace
+    spent_s = pace.forward_s + pace.last_forward_s
+    has_its_share = spent_s * (FORWARD_SHARE - 1) >= pace.fill_s
+    return not pace.forwarded_last and (_pressing(glimpse) or not has_its_share)
+
+
+def _moved(state: JobState, glimpse: Glimpse) -> bool:
+    return any(newer(look.head, state.versions[table]) for table, look in glimpse.tables.items())
+
+
+def _heads(state: JobState, glimpse: Glimpse) -> dict[Table, Version]:
+    """The newest version of each table; a polled head that is older than the state's is not taken."""
+    return {
+        table: look.head if includes(look.head.point, state.versions[table].point) else state.versions[table]
+        for table, look in glimpse.tables.items()
+    }
+
+
+def _refuse_another_upstream(state: JobState, glimpse: Glimpse) -> None:
+    for table, look in glimpse.tables.items():
+        known = state.versions[table]
+        if look.head.identity != known.identity:
+            raise UpstreamReplaced(
+                f"{table} is another table now",
+                detail=f"Its identity was {known.identity} and is {look.head.identity}.",
+                hint="RESYNC the job to build it anew from the new table, or drop it.",
+            )
+
+
+def apply(state: JobState, step: Step) -> JobState:
+    """The state that the commit of `step` carries."""
+    coverage = {
+        name: walk.union(cover, step.chunks[name]) if name in step.chunks else cover
+        for name, cover in step.coverage.items()
+    }
+    rows_filled = state.rows_filled + step.rows
+    return replace(state, step=state.step + 1, versions=step.versions, coverage=coverage, rows_filled=rows_filled)

@@ -1,0 +1,95 @@
+"""Which commits of an upstream are in.
+
+A version is a point of a table of one identity. Points are of two kinds: the number of a Delta version, and the
+snapshot of a PostgreSQL server, which is a SET of transactions: two snapshots are ordered only by inclusion, and a
+transaction's place in the log says nothing about whether a snapshot sees it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, assert_never
+
+from tidefill.errors import StateUnreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Everything up to and with commit `number`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The transactions below xmax that had ended when it was taken: all below xmin, and all but `xip` above it."""
+
+    xmin: int
+    xmax: int
+    xip: frozenset[int] = frozenset()
+
+    def sees(self, xid: int) -> bool:
+        """Whether the (64-bit) transaction had ended when the snapshot was taken."""
+        return xid < self.xmin or (xid < self.xmax and xid not in self.xip)
+
+
+Point: TypeAlias = Number | Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A point of the table `identity`. `carry` is what the upstream wants recorded along with it; only it reads
+    that."""
+
+    identity: str
+    point: Point
+    carry: str = field(default="", compare=False)
+
+
+def includes(bigger: Point, smaller: Point) -> bool:
+    """Whether everything that is in `smaller` is in `bigger`."""
+    match bigger, smaller:
+        case Number(b), Number(s):
+            return b >= s
+        case Snapshot(), Snapshot():
+            first_unseen_above = all(xid in smaller.xip for xid in range(bigger.xmax, smaller.xmax))
+            return first_unseen_above and not any(smaller.sees(xid) for xid in bigger.xip)
+        case _:
+            raise AssertionError(f"two kinds of versions: {bigger} and {smaller}")
+
+
+def newer(head: Version, than: Version) -> bool:
+    """Whether `head` has everything that `than` has, and more. A polled head may be old: then it is not newer."""
+    return head.point != than.point and includes(head.point, than.point)
+
+
+def lies_between(xid: int, after: Snapshot, upto: Snapshot) -> bool:
+    """Whether the transaction belongs to the changes in (after, upto]."""
+    return upto.sees(xid) and not after.sees(xid)
+
+
+def version_to_json(version: Version) -> dict[str, Any]:
+    """A version as JSON."""
+    data: dict[str, Any] = {"identity": version.identity}
+    match version.point:
+        case Number(number):
+            data["number"] = number
+        case Snapshot(xmin, xmax, xip):
+            data["snapshot"] = [xmin, xmax, sorted(xip)]
+        case never:
+            assert_never(never)
+    if version.carry:
+        data["carry"] = version.carry
+    return data
+
+
+def version_from_json(data: Any) -> Version:
+    """The inverse of `version_to_json`; StateUnreadable for what is damaged."""
+    match {"carry": "", **data} if isinstance(data, dict) else data:
+        case {"identity": str(identity), "carry": str(carry), "number": int(number)}:
+            return Version(identity, Number(number), carry)
+        case {"identity": str(identity), "carry": str(carry), "snapshot": [int(xmin), int(xmax), list(xip)]} if (
+            xmin <= xmax and all(type(xid) is int and xmin <= xid < xmax for xid in xip)
+        ):
+            return Version(identity, Snapshot(xmin, xmax, frozenset(xip)), carry)
+    raise StateUnreadable("the state holds a version that cannot be read", detail=repr(data))

@@ -1,0 +1,177 @@
+"""One tree of errors, grouped by what the one who catches them does about it.
+
+Every error has a stable `code` and says three things: the fact, the detail, the hint. `docs/errors.md` lists the whole
+tree and a test keeps the two in step.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TidefillError(Exception):
+    """The root. `str(error)` is what a person reads: fact [CODE], then detail and hint on lines of their own."""
+
+    code: ClassVar[str] = "ERROR"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, fact: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(fact)
+        self.fact = fact
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [f"{self.fact} [{self.code}]"]
+        if self.detail:
+            lines.append(f"Detail: {self.detail}")
+        if self.hint:
+            lines.append(f"Hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class RetryLater(TidefillError):
+    """The world is in the way for now. The runner waits, says what for, and tries again from what is true then."""
+
+    code = "RETRY_LATER"
+
+
+class Unavailable(RetryLater):
+    """A server, a disk or the store did not answer. Whether the last call had its effect is unknown."""
+
+    code = "UNAVAILABLE"
+
+
+class CommitConflict(RetryLater):
+    """Someone committed to the target at the same moment. Read the state again and plan again."""
+
+    code = "COMMIT_CONFLICT"
+
+
+class Unreadable(RetryLater):
+    """The version can no longer be read (its head was dropped). The next step moves to a newer one."""
+
+    code = "UNREADABLE"
+
+
+class NotYet(RetryLater):
+    """Something has to happen elsewhere first: an input to go live, an old transaction to end."""
+
+    code = "NOT_YET"
+
+
+class BadInput(TidefillError):
+    """The caller has to change what was asked for. Nothing was made."""
+
+    code = "BAD_INPUT"
+    exit_code = 2
+
+
+class InvalidSetting(BadInput):
+    """A setting is outside of what it can be."""
+
+    code = "INVALID_SETTING"
+
+
+class UnsupportedKey(BadInput):
+    """A value or type that has no total order that every part agrees on cannot be a key or a walk column."""
+
+    code = "UNSUPPORTED_KEY"
+
+
+class UnknownJob(BadInput):
+    """No job of that name."""
+
+    code = "UNKNOWN_JOB"
+
+
+class MissingExtra(BadInput):
+    """A part that is installed separately is needed; the hint is the pip line."""
+
+    code = "MISSING_EXTRA"
+
+
+class Conflict(TidefillError):
+    """Somebody else was first, or the thing is in another state than the request needs."""
+
+    code = "CONFLICT"
+    exit_code = 4
+
+
+class NameTaken(Conflict):
+    """The name belongs to a job with another definition."""
+
+    code = "NAME_TAKEN"
+
+
+class WrongState(Conflict):
+    """The job cannot do that in the state that it is in."""
+
+    code = "WRONG_STATE"
+
+
+class Fenced(Conflict):
+    """Another runner has taken the job over. This one must let go of it."""
+
+    code = "FENCED"
+
+
+class Stopped(TidefillError):
+    """The job cannot go on without a person. It is FAILED and resumable; nothing wrong was published."""
+
+    code = "STOPPED"
+    exit_code = 3
+
+
+class HistoryGone(Stopped):
+    """The upstream no longer has changes that the job has not taken in yet."""
+
+    code = "HISTORY_GONE"
+
+
+class UpstreamReplaced(Stopped):
+    """Under the same name there is now another table, or its past was rewritten."""
+
+    code = "UPSTREAM_REPLACED"
+
+
+class TargetTouched(Stopped):
+    """Somebody else changed the data of the target."""
+
+    code = "TARGET_TOUCHED"
+
+
+class StateLost(Stopped):
+    """Neither the target's log nor the store says where the job is."""
+
+    code = "STATE_LOST"
+
+
+class StateUnreadable(Stopped):
+    """The recorded state is damaged, or was written by a newer release."""
+
+    code = "STATE_UNREADABLE"
+
+
+class KeyNotUnique(Stopped):
+    """Two rows have the declared key, or a key is NULL."""
+
+    code = "KEY_NOT_UNIQUE"
+
+
+class VerifyFailed(Stopped):
+    """The target differs from a recompute."""
+
+    code = "VERIFY_FAILED"
+
+
+class StoreUnreadable(Stopped):
+    """The store is damaged, or was written by a newer release."""
+
+    code = "STORE_UNREADABLE"
+
+
+class Bug(TidefillError):
+    """An assumption of ours does not hold. Please report it with the log."""
+
+    code = "BUG"

@@ -1,0 +1,202 @@
+"""The seams. Each protocol is a contract with a conformance suite in `tidefill.testing.conformance`.
+
+Frames are generic: a Spark DataFrame, or a list that is computed late. A frame is only a description until the target
+evaluates it inside `commit`, perhaps more than once; an error in reading shows up there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from tidefill.core.confirm import Entry, Payload
+from tidefill.core.jobs import Job
+from tidefill.core.keys import Key
+from tidefill.core.state import Occurrence
+from tidefill.core.step import Changed, Shape
+from tidefill.core.version import Version
+from tidefill.core.walk import Coverage, Range, Split
+
+F = TypeVar("F")
+F_contra = TypeVar("F_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Halves(Generic[F]):
+    """The net changes of covered rows. `removed`: old images that were covered, or, without `images`, the keys of every
+    changed row. `added`: new images that are covered. A row that is in both was updated."""
+
+    removed: F
+    added: F
+    images: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Append(Generic[F]):
+    """Rows that the target does not have yet."""
+
+    rows: F
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Generic[F]):
+    """One row a key, marked I, U or D. `exact`: the marks say what each change will do, so the target counts them
+    before it writes and puts the counts into the payload."""
+
+    changes: F
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Generic[F]):
+    """All rows of the target, in place of those it has."""
+
+    rows: F
+
+
+TargetWrite: TypeAlias = Append[F] | Merge[F] | Replace[F]
+
+
+class Upstream(Protocol[F]):
+    """A table that is read while others write it.
+
+    `open_head` gives a version that can be read while the context is open; where `lasting` it can be read for long
+    after that. It raises NotYet while there is none to give. `changes` and `rows` resolve
+    the table when they are called; what they return is evaluated later. `check` is called between the two and raises if
+    the table is not the one that the version belongs to, or if it no longer has the changes since then.
+    """
+
+    lasting: bool
+    resources: tuple[str, ...]
+
+    def prepare(self, released: Version | None) -> None:
+        """Make what reading needs (a slot, a publication), named in `resources`; done again at every start. `released`
+        is the version that was last released without a commit of the target."""
+
+    def open_head(self, *, first: bool) -> AbstractContextManager[Version]:
+        """The newest version, or one polled a moment ago. The `first` one has to hold whatever the changes after
+        `prepare` do not tell."""
+
+    def readable(self, at: Version) -> bool:
+        """Whether rows can be read as of this version, now and for a while."""
+
+    def pressing(self, at: Version) -> bool:
+        """Whether the history since this version is half way to its end."""
+
+    def check(self, at: Version) -> None:
+        """Raise UpstreamReplaced or HistoryGone, or return."""
+
+    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+        """What became of covered rows in (after, upto]; SOME where it is too costly to know."""
+
+    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+        """The net changes in (after, upto], judged by `coverage`."""
+
+    def rows(self, ranges: Sequence[Range], at: Version) -> F:
+        """The rows in these ranges of the walk as of `at`."""
+
+    def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
+        """Keys in what is left of the split, about `rows` apart; none if no more than that are left, or if it cannot be
+        cut. They are guesses. Asking again for the same split is cheap."""
+
+    def greatest(self, at: Version) -> Key | None:
+        """The greatest walk key as of `at`; None if there is no row."""
+
+    def estimate(self) -> int:
+        """About how many rows there are; costs nothing."""
+
+    def check_keys(self, at: Version) -> None:
+        """Raise KeyNotUnique, naming up to ten keys, if a key is NULL or is there twice."""
+
+    def release(self, version: Version) -> None:
+        """Nothing up to this version will be asked for again. Called only after that was made durable."""
+
+
+class Derivation(Protocol[F]):
+    """Q. Every output has a key; the outputs of covered rows are the target."""
+
+    shape: Shape
+
+    def append(self, rows: Mapping[Occurrence, F], whole: Mapping[Occurrence, F]) -> F:
+        """The outputs of the rows of new chunks, where a fill is a plain append; `whole` are the other inputs."""
+
+    def changes(self, halves: Mapping[Occurrence, Halves[F]], new: Mapping[Occurrence, F]) -> Merge[F]:
+        """What changes of covered inputs, and chunks (as additions), do to the outputs; `new` are all covered inputs
+        after them."""
+
+    def whole(self, rows: Mapping[Occurrence, F]) -> F:
+        """The outputs of these inputs, from nothing."""
+
+    def with_chunk(self, halves: Halves[F], chunk: F) -> Halves[F]:
+        """The halves, with the rows of new chunks among the additions."""
+
+    def nothing(self) -> F:
+        """A frame without rows."""
+
+
+class Target(Protocol[F]):
+    """The table that a job writes: a commit is atomic, carries the payload, and is fenced by generation and step: a
+    step number that was committed before is skipped in silence (read the log to know), a concurrent commit raises
+    CommitConflict, and Unavailable means that the outcome is unknown."""
+
+    resources: tuple[str, ...]
+
+    def prepare(self) -> None:
+        """Make the empty table if it is not there."""
+
+    def log(self) -> Sequence[Entry]:
+        """What is left of the table's log, ascending; TargetTouched if it is not the table that was made."""
+
+    def commit(self, write: TargetWrite[F], payload: Payload) -> None:
+        """Evaluate and write, in one commit that carries the payload."""
+
+    def differences(self, expected: F) -> Sequence[str]:
+        """Up to ten rows in which the target and `expected` differ, as a person reads them."""
+
+    def publish(self) -> None:
+        """Show this generation under the job's name."""
+
+
+class Store(Protocol):
+    """Jobs and events, safe under several processes. `change` applies a pure function to a row in one transaction and
+    returns the row after it; what the function raises leaves the row as it was."""
+
+    def create(self, job: Job) -> Job:
+        """The new job; or the one that has the name already, if its definition is equal; else NameTaken."""
+
+    def job(self, job_id: str) -> Job | None:
+        """The row, if there is one."""
+
+    def find(self, name: str) -> Job | None:
+        """The job that has the name now. A dropped job has none."""
+
+    def jobs(self) -> Sequence[Job]:
+        """Every row, by name."""
+
+    def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
+        """Apply the change; UnknownJob if the row is gone."""
+
+    def delete(self, job_id: str) -> None:
+        """Remove the row and its events."""
+
+    def add_event(self, job_id: str, at_s: float, text: str) -> None:
+        """Write down what happened."""
+
+    def events(self, job_id: str) -> Sequence[tuple[float, str]]:
+        """What happened, oldest first."""
+
+
+class Clock(Protocol):
+    """Seconds since 1970. It may jump."""
+
+    def now_s(self) -> float:
+        """Now."""
+
+
+class Resources(Protocol):
+    """Everything a job makes outside of the store, by name."""
+
+    def remove(self, resource: str) -> None:
+        """Remove it if it is there. Raises RetryLater if it cannot be reached: then it stays listed as residue."""

@@ -1,0 +1,418 @@
+"""The only loop: lease, wishes, observe, plan, execute, report. One call of `turn` is one round for one job.
+
+Whatever happens in a turn, the next one begins from what the store and the target's log say, never from what this
+process remembers of a failed attempt. So a crash at any line is the same as an error at that line.
+
+What the world breaks is retried with backoff, from a fresh look. What needs a person makes the job FAILED with its
+reason and hint. Whoever is fenced lets go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol, assert_never
+
+from tidefill.core import jobs, sizing, throttle
+from tidefill.core.confirm import Anchor, Truth, anchor_from_json, anchor_to_json
+from tidefill.core.jobs import Job, Pause
+from tidefill.core.lifecycle import Event, Life
+from tidefill.core.progress import advance
+from tidefill.core.sizing import Sizing
+from tidefill.core.state import Table
+from tidefill.core.step import Finish, Glimpse, Knobs, Pace, Plan, Reason, Seen, Shape, Step, Verify, Wait, plan_step
+from tidefill.core.throttle import Bucket
+from tidefill.core.version import Version, version_from_json, version_to_json
+from tidefill.errors import (
+    Bug,
+    CommitConflict,
+    Fenced,
+    NotYet,
+    RetryLater,
+    StateUnreadable,
+    TidefillError,
+    Unavailable,
+    UnknownJob,
+)
+from tidefill.ports import Clock, Resources, Store
+
+LEASE_S = 60.0
+BACKOFF_MAX_S = 30.0
+POLL_S = 1.0
+RECHECK_S = 60.0
+
+
+class Machine(Protocol):
+    """What the loop drives; `tidefill.backfill.Backfill` is one. Its methods are documented there."""
+
+    shape: Shape
+    resources: tuple[str, ...]
+
+    def prepare(self, released: Mapping[Table, Version]) -> None: ...
+    def recover(self, job: Job, anchor: Anchor | None) -> Truth: ...
+    def estimate(self) -> int: ...
+    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float) -> Glimpse: ...
+    def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen: ...
+    def execute(self, job: Job, truth: Truth, step: Step) -> Truth: ...
+    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> None: ...
+    def publish(self) -> None: ...
+    def release(self, versions: Mapping[Table, Version]) -> None: ...
+    def close_heads(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn came to: whether something was done, and when to come back (None: when something changes)."""
+
+    worked: bool
+    again_in_s: float | None = POLL_S
+
+
+@dataclass(slots=True)
+class _Active:
+    """What this process remembers of a job between turns. Losing it costs time, never rows."""
+
+    machine: Machine
+    generation: int
+    fence: int
+    bucket: Bucket
+    sizing: Sizing
+    prepared: bool = False
+    truth: Truth | None = None
+    checked_s: float = 0.0
+    committed_s: float = 0.0
+    filled_s: float = 0.0
+    filled_rows: int = 0
+    pace: Pace = field(default_factory=Pace)
+
+
+class Runner:
+    """Runs jobs under leases, one turn at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        build: Callable[[Job], Machine],
+        resources: Resources,
+        owner: str,
+        new_uuid: Callable[[], str],
+        *,
+        start: Sizing | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._build = build
+        self._resources = resources
+        self._owner = owner
+        self._new_uuid = new_uuid
+        self._start = start or Sizing()
+        self._active: dict[str, _Active] = {}
+        self._failures: dict[str, int] = {}
+
+    def turn(self, job_id: str) -> Turn:
+        """One round for one job; every error ends here."""
+        try:
+            job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S))
+        except UnknownJob:
+            self._let_go(job_id)
+            return Turn(False, None)
+        except RetryLater:
+            return self._back_off(job_id)
+        if job.lease.owner != self._owner:
+            self._let_go(job_id)
+            return Turn(False)
+        try:
+            turn = self._advance(job)
+            self._failures.pop(job_id, None)
+            return turn
+        except (Fenced, UnknownJob):
+            self._let_go(job_id)
+            return Turn(False)
+        except RetryLater as error:
+            return self._retry(job, error)
+        except TidefillError as error:
+            return self._fail(job, error)
+        except Exception as error:
+            return self._fail(job, Bug(f"unexpected {type(error).__name__}", detail=str(error)))
+
+    def _advance(self, job: Job) -> Turn:
+        """Wishes first, then one step."""
+        if job.life is Life.DROPPED:
+            return self._sweep(job)
+        if job.wants_end or job.life is Life.CANCELLING:
+            return self._end(job)
+        if job.wants_resync:
+            self._let_go(job.id)
+            job = self._change(job, jobs.next_generation(self._new_uuid()), "a new generation begins")
+        if job.life is Life.FAILED:
+            if not job.wants_resume:
+                return Turn(False, None)
+            self._let_go(job.id)
+            job = self._change(job, jobs.resumed, "resumed after a failure")
+        if job.pause is Pause.ALL and job.life is not Life.PAUSED:
+            job = self._change(job, jobs.happened(Event.PAUSE, waiting=Reason.PAUSED.value), "paused")
+        if job.pause is not Pause.ALL and job.life is Life.PAUSED:
+            job = self._change(job, jobs.resumed, "resumed")
+        return self._run(job)
+
+    def _run(self, job: Job) -> Turn:
+        job, active = self._activate(job)
+        truth = self._truth(job, active)
+        glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
+        seen = active.machine.look(truth, glimpse, job.knobs())
+        plan: Plan = plan_step(truth.state, seen, job.knobs(), active.machine.shape)
+        match plan:
+            case Step():
+                return self._step(job, active, truth, plan)
+            case Wait(reason, for_s):
+                return self._wait(job, active, glimpse, reason, for_s)
+            case Finish():
+                self._change(job, jobs.happened(Event.FILLED), "filled; verifying")
+                return Turn(True, 0.0)
+            case Verify(versions):
+                return self._verify(job, active, truth, versions)
+            case never:
+                assert_never(never)
+
+    def _activate(self, job: Job) -> tuple[Job, _Active]:
+        """Have the machine of the job's generation, and everything it needs made. What is remembered from an earlier
+        lease is worth nothing: others may have run the job since. The generation's uuid and the names
+        of all that is made are in the store before anything is made."""
+        active = self._active.get(job.id)
+        if active is None or (active.generation, active.fence) != (job.generation, job.lease.fence):
+            self._let_go(job.id)
+            if not job.generation_uuid:
+                job = self._change(job, jobs.begin_generation(self._new_uuid()))
+            now_s = self._clock.now_s()
+            active = _Active(self._build(job), job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job))
+            self._active[job.id] = active
+        if not active.prepared:
+            job = self._prepare(job, active)
+        return job, active
+
+    def _sizing(self, job: Job) -> Sizing:
+        fixed = job.settings.chunk_rows
+        return self._start if fixed is None else replace(self._start, rows=fixed, fixed=True)
+
+    def _prepare(self, job: Job, active: _Active) -> Job:
+        for resource in active.machine.resources:
+            if resource not in job.resources:
+                job = self._change(job, jobs.intend(resource))
+        active.machine.prepare(_versions_from_text(job.released))
+        self._remove_if_made_in_vain(job, active.machine.resources)
+        if job.life is Life.CREATED:
+            job = self._change(job, jobs.happened(Event.START), "backfilling")
+        if job.published == job.generation:
+            active.machine.publish()
+        active.prepared = True
+        return job
+
+    def _remove_if_made_in_vain(self, job: Job, made: tuple[str, ...]) -> None:
+        """While we made things the job may have been dropped, or have begun a new generation, by a runner that took it
+        over: then nobody else will remove them."""
+        now = self._store.job(job.id)
+        if now is None or now.life in (Life.CANCELLING, Life.DROPPED) or now.generation != job.generation:
+            for resource in made:
+                self._resources.remove(resource)
+            raise Fenced(f"{job.name} was ended by another runner")
+
+    def _truth(self, job: Job, active: _Active) -> Truth:
+        """What is true, from the log: at the start, after every trouble, and now and then, for strangers may write."""
+        now_s = self._clock.now_s()
+        if active.truth is None or not 0.0 <= now_s - active.checked_s < RECHECK_S:
+            if active.truth is None:
+                anchor = _anchor_from_text(job.anchor)
+            else:
+                anchor = active.truth.anchor(job.generation_uuid)
+            active.truth = active.machine.recover(job, anchor)
+            active.checked_s = now_s
+        return active.truth
+
+    def _pace(self, job: Job, active: _Active) -> Pace:
+        now_s, limit = self._clock.now_s(), job.settings.rate_limit
+        if job.settings.chunk_rows is not None or active.sizing.fixed:
+            active.sizing = self._sizing(job)
+        rows = sizing.chunk_rows(active.sizing, limit)
+        active.bucket = throttle.refill(active.bucket, now_s, limit, rows * job.settings.parallelism)
+        return replace(
+            active.pace,
+            since_commit_s=max(0.0, now_s - active.committed_s),
+            chunk_rows=rows,
+            chunks_allowed=throttle.chunks_allowed(active.bucket, limit, rows, job.settings.parallelism),
+            tokens_in_s=throttle.wait_s(active.bucket, limit, rows),
+        )
+
+    def _step(self, job: Job, active: _Active, truth: Truth, step: Step) -> Turn:
+        began_s = self._clock.now_s()
+        active.truth = None
+        try:
+            after = active.machine.execute(job, truth, step)
+        except Unavailable:
+            active.sizing = sizing.after_trouble(active.sizing) if step.chunks else active.sizing
+            raise
+        ended_s = self._clock.now_s()
+        self._account(active, step, after, max(0.0, ended_s - began_s), ended_s)
+        self._report(job, active, after)
+        active.truth, active.checked_s = after, ended_s
+        active.machine.release(after.state.versions)
+        return Turn(True, 0.0)
+
+    def _account(self, active: _Active, step: Step, after: Truth, took_s: float, ended_s: float) -> None:
+        """Time and rows, for the sizes and shares of the steps to come."""
+        pace = active.pace
+        if step.chunks:
+            rows = max(after.inserted, step.rows)
+            active.bucket = throttle.spend(active.bucket, rows)
+            active.filled_rows += rows
+            active.filled_s += took_s
+            active.sizing = sizing.after_fill(active.sizing, took_s) if step.rows else active.sizing
+            active.pace = replace(pace, fill_s=pace.fill_s + took_s, forwarded_last=False)
+        else:
+            active.pace = replace(pace, forward_s=pace.forward_s + took_s, last_forward_s=took_s, forwarded_last=True)
+        active.committed_s = ended_s
+
+    def _report(self, job: Job, active: _Active, truth: Truth) -> None:
+        """The confirmed copy and the progress, in one write."""
+        estimate = active.machine.estimate()
+        rows_per_s = active.filled_rows / active.filled_s if active.filled_s > 0 else 0.0
+        anchor = json.dumps(anchor_to_json(truth.anchor(job.generation_uuid)))
+
+        def reported(row: Job) -> Job:
+            progress = advance(
+                row.progress,
+                row.generation,
+                truth.state.rows_filled,
+                estimate,
+                finished=truth.state.finished(),
+                rows_per_s=rows_per_s,
+            )
+            return replace(row, anchor=anchor, progress=progress, waiting="")
+
+        self._change(job, reported)
+
+    def _wait(self, job: Job, active: _Active, glimpse: Glimpse, reason: Reason, for_s: float | None) -> Turn:
+        """Say what for. A job that is up to date releases the upstream's log up to the head: nothing in it was ours.
+        One that still has something to fill must not: it may yet fill at its own version."""
+        if reason is Reason.IDLE:
+            heads = {table: look.head for table, look in glimpse.tables.items()}
+            self._release_idle(job, active, heads)
+        active.machine.close_heads()
+        if job.waiting != reason.value:
+            self._change(job, lambda row: replace(row, waiting=reason.value))
+        return Turn(False, POLL_S if for_s is None else min(max(for_s, 0.0), BACKOFF_MAX_S))
+
+    def _release_idle(self, job: Job, active: _Active, heads: Mapping[Table, Version]) -> None:
+        text = _versions_to_text(heads)
+        if any(version.carry for version in heads.values()) and text != job.released:
+            self._change(job, lambda row: replace(row, released=text))
+            active.machine.release(heads)
+
+    def _verify(self, job: Job, active: _Active, truth: Truth, versions: Mapping[Table, Version]) -> Turn:
+        """Verified: live, unless there is a wish that has not been looked at."""
+        active.machine.verify(job, truth, versions)
+        after = self._change(job, jobs.happened(Event.VERIFIED, wish_number=job.wish_number, published=job.generation))
+        if after.life is Life.LIVE:
+            self._event(job, "live")
+            active.machine.publish()
+            self._tidy(after, active)
+        return Turn(True, 0.0)
+
+    def _tidy(self, job: Job, active: _Active) -> None:
+        """Remove what older generations left."""
+        for resource in job.resources:
+            if resource not in active.machine.resources:
+                self._resources.remove(resource)
+                job = self._change(job, jobs.forget(resource))
+
+    def _end(self, job: Job) -> Turn:
+        """CANCEL and DROP. What cannot be removed now stays listed and is tried again by `_sweep`."""
+        self._let_go(job.id)
+        if job.life is not Life.CANCELLING:
+            job = self._change(job, jobs.happened(Event.END), "being dropped")
+        for resource in job.resources:
+            self._remove(resource)
+        self._change(job, jobs.happened(Event.ENDED, ended_at_s=self._clock.now_s()), "dropped")
+        return Turn(True, LEASE_S)
+
+    def _sweep(self, job: Job) -> Turn:
+        """A runner that lost its lease may have made things after they were removed: look once more after its time."""
+        if self._clock.now_s() < job.ended_at_s + LEASE_S:
+            return Turn(False, LEASE_S)
+        removed = [self._remove(resource) for resource in job.resources]
+        if not all(removed):
+            return Turn(False, BACKOFF_MAX_S)
+        self._store.delete(job.id)
+        return Turn(True, None)
+
+    def _remove(self, resource: str) -> bool:
+        try:
+            self._resources.remove(resource)
+        except RetryLater:
+            return False
+        return True
+
+    def _retry(self, job: Job, error: RetryLater) -> Turn:
+        """Begin again from what is true, later. (NotYet is no trouble: what is known stays known.)"""
+        active = self._active.get(job.id)
+        if active is not None:
+            active.machine.close_heads()
+            if not isinstance(error, NotYet):
+                active.truth, active.prepared = None, False
+        if isinstance(error, CommitConflict):
+            return Turn(False, 0.0)
+        with suppress(TidefillError):
+            self._change(job, lambda row: replace(row, waiting=error.fact))
+        return self._back_off(job.id)
+
+    def _back_off(self, job_id: str) -> Turn:
+        failures = self._failures.get(job_id, 0) + 1
+        self._failures[job_id] = failures
+        return Turn(False, min(2.0 ** min(failures, 10) / 2, BACKOFF_MAX_S))
+
+    def _fail(self, job: Job, error: TidefillError) -> Turn:
+        self._let_go(job.id)
+        try:
+            self._change(job, jobs.failed(error), f"failed: {error.fact} [{error.code}]")
+        except TidefillError:
+            return self._back_off(job.id)
+        return Turn(False, None)
+
+    def _let_go(self, job_id: str) -> None:
+        """Forget what this process remembers of the job."""
+        active = self._active.pop(job_id, None)
+        if active is not None:
+            active.machine.close_heads()
+
+    def _change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
+        after = self._store.change(job.id, jobs.fenced(job.lease.fence, change))
+        if event:
+            self._event(job, event)
+        return after
+
+    def _event(self, job: Job, text: str) -> None:
+        self._store.add_event(job.id, self._clock.now_s(), text)
+
+
+def _anchor_from_text(text: str) -> Anchor | None:
+    return anchor_from_json(_parse(text)) if text else None
+
+
+def _versions_to_text(versions: Mapping[Table, Version]) -> str:
+    return json.dumps({table: version_to_json(version) for table, version in versions.items()}, sort_keys=True)
+
+
+def _versions_from_text(text: str) -> dict[Table, Version]:
+    return {table: version_from_json(data) for table, data in _parse(text).items()} if text else {}
+
+
+def _parse(text: str) -> dict[str, object]:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise StateUnreadable("what the store keeps of the state is damaged", detail=str(error)) from error
+    if not isinstance(data, dict):
+        raise StateUnreadable("what the store keeps of the state is damaged", detail=text[:200])
+    return data

@@ -1,0 +1,395 @@
+"""The store: jobs and their events in one SQLite file, safe under several processes.
+
+A row is the JSON document of a `Job`; beside it stand only the columns that lookups need. Every change reads, changes
+and writes inside one transaction that holds the write lock from its beginning, so that no update is ever lost. Commits
+are synced to disk, because a fence that was given out must never be given out again.
+
+What SQLAlchemy and SQLite raise never leaves this module: it becomes an error of our own tree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from tidefill.core.jobs import Job, job_from_json, job_to_json, name_key
+from tidefill.core.lifecycle import Life
+from tidefill.errors import BadInput, Bug, Conflict, NameTaken, StoreUnreadable, TidefillError, Unavailable, UnknownJob
+
+SCHEMA_VERSION = 1
+BUSY_S = 10.0
+BUSY_POLL_S = 0.02
+BACKUPS_MAX = 100  # a migration that fails at every start shall not fill the disk
+
+_TABLES = sa.MetaData()
+_META = sa.Table(
+    "meta",
+    _TABLES,
+    sa.Column("only", sa.Integer, sa.CheckConstraint("only = 1"), primary_key=True),
+    sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("store_id", sa.Text, nullable=False),
+)
+_JOBS = sa.Table(
+    "jobs",
+    _TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name_key", sa.Text, nullable=False),
+    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),
+)
+_EVENTS = sa.Table(
+    "events",
+    _TABLES,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("at_s", sa.Double, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+sa.Index("jobs_name_held", _JOBS.c.name_key, unique=True, sqlite_where=_JOBS.c.active, postgresql_where=_JOBS.c.active)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The version that this release writes, and for each older one the function that leads to the version after it."""
+
+    version: int = SCHEMA_VERSION
+    migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=dict)
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is a store to open. Asking makes none."""
+    return Path(path).is_file()
+
+
+def open_store(path: str | Path, *, schema: Schema | None = None, busy_s: float = BUSY_S) -> SqlStore:
+    """The store in that file, made if it is missing, migrated if an older release wrote it."""
+    file = Path(path).absolute()
+    _make_file(file)
+    store = SqlStore(_sqlite_engine(file, busy_s), file)
+    store.bring_up_to_date(schema or Schema())
+    return store
+
+
+class SqlStore:
+    """`tidefill.ports.Store` on a database. Threads may share it; each call has a connection of its own."""
+
+    def __init__(self, engine: sa.Engine, file: Path) -> None:
+        self._engine = engine
+        self._file = file
+
+    def __enter__(self) -> SqlStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._engine.dispose()
+
+    def store_id(self) -> str:
+        """What tells this store from any other, also after a move."""
+        with self._reading() as connection:
+            return str(connection.execute(sa.select(_META.c.store_id)).scalar_one())
+
+    def create(self, job: Job) -> Job:
+        """The new job; or the one that has the name already, if its definition is equal; else NameTaken."""
+        with self._writing() as connection:
+            holder = _holder(connection, job.name)
+            if holder is None:
+                connection.execute(_JOBS.insert().values(id=job.id, **_columns(job)))
+                return job
+        if holder.definition != job.definition:
+            raise NameTaken(
+                f"{job.name} is already the name of another job",
+                detail=f"The job {holder.name}, which is {holder.life.value}, has another definition.",
+                hint=f"Choose another name, or drop {holder.name} first.",
+            )
+        return holder
+
+    def job(self, job_id: str) -> Job | None:
+        """The row, if there is one."""
+        with self._reading() as connection:
+            return _row(connection, job_id)
+
+    def find(self, name: str) -> Job | None:
+        """The job that has the name now. A dropped job has none."""
+        with self._reading() as connection:
+            return _holder(connection, name)
+
+    def jobs(self) -> Sequence[Job]:
+        """Every row, by name; sorted here, because databases differ in how they sort text."""
+        with self._reading() as connection:
+            rows = [_parsed(data) for data in connection.execute(sa.select(_JOBS.c.data)).scalars()]
+        return sorted(rows, key=lambda job: (name_key(job.name), job.id))
+
+    def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
+        """Apply the change to the row and return what it is then. What `change` raises leaves the row as it was."""
+        with self._writing() as connection:
+            before = _row(connection, job_id, to_change=True)
+            if before is None:
+                raise _unknown(job_id)
+            after = change(before)
+            if after != before:
+                connection.execute(_JOBS.update().where(_JOBS.c.id == job_id).values(_columns(after)))
+            return after
+
+    def delete(self, job_id: str) -> None:
+        """Remove the row and its events. Once more is no mistake."""
+        with self._writing() as connection:
+            connection.execute(_EVENTS.delete().where(_EVENTS.c.job_id == job_id))
+            connection.execute(_JOBS.delete().where(_JOBS.c.id == job_id))
+
+    def add_event(self, job_id: str, at_s: float, text: str) -> None:
+        """Write down what happened; UnknownJob if the row is gone, for nobody would ever remove the event."""
+        with self._writing() as connection:
+            if connection.execute(sa.select(_JOBS.c.id).where(_JOBS.c.id == job_id)).first() is None:
+                raise _unknown(job_id)
+            connection.execute(_EVENTS.insert().values(job_id=job_id, at_s=at_s, text=_storable(text)))
+
+    def events(self, job_id: str) -> Sequence[tuple[float, str]]:
+        """What happened, oldest first."""
+        wanted = sa.select(_EVENTS.c.at_s, _EVENTS.c.text).where(_EVENTS.c.job_id == job_id).order_by(_EVENTS.c.id)
+        with self._reading() as connection:
+            return [(at_s, text) for at_s, text in connection.execute(wanted)]
+
+    def bring_up_to_date(self, schema: Schema) -> None:
+        """Make the tables, or migrate them: all in one transaction, after a backup. A newer schema is an error."""
+        with self._reading() as connection:
+            if _version(connection) == schema.version:
+                return
+        with self._writing() as connection:
+            version = _version(connection)
+            if version is None:
+                _make_tables(connection, schema)
+            elif version > schema.version:
+                raise StoreUnreadable(
+                    f"the store {self._file} has schema {version}, this release knows {schema.version}",
+                    detail="A newer release wrote it.",
+                    hint="Use that release, or another store.",
+                )
+            elif version < schema.version:
+                self._migrate(connection, version, schema)
+
+    def _migrate(self, connection: sa.Connection, version: int, schema: Schema) -> None:
+        """The backup is taken under the write lock of the migration: nobody writes between the two."""
+        steps = range(version, schema.version)
+        if missing := [step for step in steps if step not in schema.migrations]:
+            raise StoreUnreadable(
+                f"the store {self._file} has schema {version}, which this release cannot migrate",
+                detail=f"There is no way on from schema {missing[0]}.",
+                hint="Open it once with a release between the two.",
+            )
+        _sqlite_backup(self._file, f"{self._file.name}.backup-{version}")
+        for step in steps:
+            schema.migrations[step](connection)
+        connection.execute(_META.update().values(schema_version=schema.version))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        """One consistent look, which waits for no writer."""
+        with _named_errors(self._file), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """One transaction that holds the write lock from its beginning; rolled back if anything is raised inside."""
+        writer = self._engine.execution_options(writing=True)
+        with _named_errors(self._file), writer.begin() as connection:
+            yield connection
+
+
+def _columns(job: Job) -> dict[str, Any]:
+    return {
+        "name_key": _storable(name_key(job.name)),
+        "active": job.life is not Life.DROPPED,
+        "data": json.dumps(job_to_json(job)),
+    }
+
+
+def _storable(text: str) -> str:
+    """The text in valid Unicode. The halves of surrogate pairs that undecodable file names carry become escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _parsed(data: Any) -> Job:
+    try:
+        document = json.loads(data)
+    except (TypeError, ValueError) as error:
+        raise StoreUnreadable("a job in the store cannot be read", detail=f"It is no JSON: {error}.") from error
+    return job_from_json(document)
+
+
+def _row(connection: sa.Connection, job_id: str, *, to_change: bool = False) -> Job | None:
+    """The row. One that is to be changed is locked, where a database locks rows and not the whole file."""
+    wanted = sa.select(_JOBS.c.data).where(_JOBS.c.id == job_id)
+    found = connection.execute(wanted.with_for_update() if to_change else wanted).first()
+    return None if found is None else _parsed(found.data)
+
+
+def _holder(connection: sa.Connection, name: str) -> Job | None:
+    key = _storable(name_key(name))
+    found = connection.execute(sa.select(_JOBS.c.data).where(_JOBS.c.name_key == key, _JOBS.c.active)).first()
+    return None if found is None else _parsed(found.data)
+
+
+def _unknown(job_id: str) -> UnknownJob:
+    return UnknownJob(f"there is no job {job_id}", hint="It was dropped. SHOW JOBS lists those that are there.")
+
+
+def _version(connection: sa.Connection) -> int | None:
+    """The schema version; None if nothing is there yet."""
+    tables = sa.inspect(connection).get_table_names()
+    if not tables:
+        return None
+    version = connection.execute(sa.select(_META.c.schema_version)).scalar() if "meta" in tables else None
+    if not isinstance(version, int):
+        raise StoreUnreadable(
+            "the database is not a store of Tidefill",
+            detail=f"It has the tables {', '.join(tables)}.",
+            hint="Name another file as the store.",
+        )
+    return version
+
+
+def _make_tables(connection: sa.Connection, schema: Schema) -> None:
+    _TABLES.create_all(connection)
+    connection.execute(_META.insert().values(only=1, schema_version=schema.version, store_id=str(uuid.uuid4())))
+
+
+def _make_file(file: Path) -> None:
+    """An empty file that only its owner may read, in a directory made if it is missing. SQLite gives the files that it
+    puts beside it the same mode."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise BadInput(
+            f"the store {file} cannot be written",
+            detail=f"{error.strerror}.",
+            hint="Name a file on a local disk, in a directory that you may write.",
+        ) from error
+
+
+def _sqlite_engine(file: Path, busy_s: float) -> sa.Engine:
+    """What is special about SQLite. A connection lives for one call: an open one must not pass through a fork, and a
+    file that was removed must not come back empty (`mode=rw`). Transactions are begun by us, for the driver would
+    begin them too late."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{file.as_uri()}?mode=rw", uri=True, timeout=busy_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = FULL")
+            _sqlite_use_wal(connection, busy_s)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        writing = connection.get_execution_options().get("writing", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN DEFERRED")
+
+    return engine
+
+
+def _sqlite_use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
+    """Readers and the writer do not wait for each other. The file remembers the mode; the one switch of its life does
+    not heed the busy timeout, so the waiting is done here."""
+    deadline_s = time.monotonic() + busy_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if _sqlite_code(error) != "SQLITE_BUSY" or time.monotonic() >= deadline_s:
+                raise
+        time.sleep(BUSY_POLL_S)
+
+
+def _sqlite_backup(file: Path, name: str) -> None:
+    """A copy of the committed content beside the file; half a copy is removed, lest it be taken for a whole one."""
+    copy = _new_file(file, name)
+    try:
+        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as sink:
+            source.backup(sink)
+    except BaseException:
+        copy.unlink()
+        raise
+
+
+def _new_file(beside: Path, name: str) -> Path:
+    """An empty file that was not there before: if the name is in use, it gets a number."""
+    for number in range(1, BACKUPS_MAX + 1):
+        file = beside.with_name(name if number == 1 else f"{name}-{number}")
+        try:
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+            return file
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise Unavailable(f"the backup {file} cannot be written", detail=f"{error.strerror}.") from error
+    raise BadInput(f"there are {BACKUPS_MAX} backups beside {beside}", hint="Move those away that you do not need.")
+
+
+@contextmanager
+def _named_errors(file: Path) -> Iterator[None]:
+    """Errors of the database as errors of our own tree; everything else passes."""
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise _named(error, file) from error
+
+
+def _named(error: SQLAlchemyError | sqlite3.Error, file: Path) -> TidefillError:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    detail = f"{type(cause).__name__}: {cause}."
+    match _sqlite_code(cause).removeprefix("SQLITE_").partition("_")[0]:
+        case "BUSY" | "LOCKED":
+            return Unavailable(f"the store {file} is locked by another process", detail=detail)
+        case "READONLY" | "PERM" | "AUTH":
+            return BadInput(f"the store {file} cannot be written", detail=detail, hint="Check who may write the file.")
+        case "CONSTRAINT":
+            return Conflict(f"the store {file} has such a row already", detail=detail)
+        case "NOTADB" | "CORRUPT" | "ERROR":  # ERROR: a table or a column that should be there is not
+            return _unreadable(file, detail)
+        case "" if isinstance(cause, sqlite3.OperationalError):  # the driver's own: a text that is not Unicode
+            return _unreadable(file, detail)
+    if isinstance(cause, sqlite3.OperationalError):
+        return Unavailable(f"the store {file} does not answer", detail=detail)
+    return Bug(f"the store {file} cannot do what was asked", detail=detail)
+
+
+def _sqlite_code(error: BaseException | None) -> str:
+    """SQLite's name of the error, such as SQLITE_BUSY; empty if it has none."""
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _unreadable(file: Path, detail: str) -> StoreUnreadable:
+    return StoreUnreadable(
+        f"the store {file} cannot be read",
+        detail=detail,
+        hint="It is damaged or no store. Restore it from a backup, or move it away to begin with an empty one.",
+    )

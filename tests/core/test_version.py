@@ -1,0 +1,135 @@
+"""Versions, against the naive model of a snapshot: the set of the transactions it sees."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidefill.core.version import (
+    Number,
+    Snapshot,
+    Version,
+    includes,
+    lies_between,
+    newer,
+    version_from_json,
+    version_to_json,
+)
+from tidefill.errors import StateUnreadable
+
+XIDS = range(1, 24)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """As the server takes them: xmin is the oldest that runs, or xmax."""
+    xmax = draw(st.integers(1, 20))
+    running = frozenset(draw(st.sets(st.integers(1, xmax - 1), max_size=4))) if xmax > 1 else frozenset()
+    return Snapshot(min(running, default=xmax), xmax, running)
+
+
+def seen(snapshot: Snapshot) -> set[int]:
+    """Everything that had begun and did not run any more."""
+    return set(range(1, snapshot.xmax)) - snapshot.xip
+
+
+def test_a_snapshot_is_a_set_of_transactions() -> None:
+    snapshot = Snapshot(10, 15, frozenset({10, 12}))
+    assert [xid for xid in range(8, 17) if snapshot.sees(xid)] == [8, 9, 11, 13, 14]
+
+
+def test_snapshots_are_ordered_by_inclusion_only() -> None:
+    older, newer_one = Snapshot(10, 15, frozenset({10, 12})), Snapshot(12, 15, frozenset({12}))
+    assert includes(newer_one, older)
+    assert not includes(older, newer_one)
+    # Each saw a transaction end that the other did not: two standbys may show such a pair, one server never.
+    apart = Snapshot(10, 15, frozenset({10}))
+    assert not includes(apart, newer_one)
+    assert not includes(newer_one, apart)
+
+
+def test_a_long_transaction_does_not_hide_the_ones_behind_it() -> None:
+    before, after = Snapshot(5, 5), Snapshot(5, 9, frozenset({5}))
+    assert includes(after, before)
+    assert [xid for xid in range(1, 12) if lies_between(xid, before, after)] == [6, 7, 8]
+
+
+def test_a_polled_head_may_be_old() -> None:
+    at = {number: Version("t", Number(number)) for number in (4, 5, 6)}
+    assert newer(at[6], at[5])
+    assert not newer(at[5], at[5])
+    assert not newer(at[4], at[5])
+
+
+def test_what_an_upstream_carries_makes_no_other_version() -> None:
+    assert Version("t", Number(1), "here") == Version("t", Number(1), "there")
+
+
+def test_two_kinds_of_versions_are_never_compared() -> None:
+    with pytest.raises(AssertionError):
+        includes(Number(1), Snapshot(1, 1))
+
+
+@given(snapshots())
+def test_sees_is_the_model(snapshot: Snapshot) -> None:
+    assert {xid for xid in XIDS if snapshot.sees(xid)} == seen(snapshot)
+
+
+@given(snapshots(), snapshots())
+def test_includes_is_the_subset_relation(one: Snapshot, two: Snapshot) -> None:
+    assert includes(one, two) == (seen(one) >= seen(two))
+
+
+@given(snapshots(), snapshots())
+def test_lies_between_is_the_difference(one: Snapshot, two: Snapshot) -> None:
+    assert {xid for xid in XIDS if lies_between(xid, one, two)} == seen(two) - seen(one)
+
+
+@given(snapshots(), snapshots())
+def test_newer_never_loses_anything(one: Snapshot, two: Snapshot) -> None:
+    if newer(Version("t", one), Version("t", two)):
+        assert seen(one) >= seen(two)
+        assert one != two
+
+
+@given(snapshots(), snapshots(), snapshots())
+def test_changes_add_up(first: Snapshot, second: Snapshot, third: Snapshot) -> None:
+    """Going from version to version tells every transaction exactly once."""
+    if includes(second, first) and includes(third, second):
+        parts = [xid for a, b in ((first, second), (second, third)) for xid in XIDS if lies_between(xid, a, b)]
+        assert sorted(parts) == [xid for xid in XIDS if lies_between(xid, first, third)]
+
+
+@given(st.one_of(st.integers(0, 2**63).map(Number), snapshots()), st.text(max_size=5), st.text(max_size=5))
+def test_json_keeps_a_version(point: Number | Snapshot, identity: str, carry: str) -> None:
+    version = Version(identity, point, carry)
+    again = version_from_json(json.loads(json.dumps(version_to_json(version))))
+    assert again == version
+    assert again.carry == carry
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {},
+        {"identity": "t"},
+        {"identity": 1, "number": 1},
+        {"identity": "t", "number": "1"},
+        {"identity": "t", "number": 1, "carry": 5},
+        {"identity": "t", "snapshot": [1, 2]},
+        {"identity": "t", "snapshot": [1, 2, 3]},
+        {"identity": "t", "snapshot": [1, 5, [[1]]]},
+        {"identity": "t", "snapshot": [1, 5, ["2"]]},
+        {"identity": "t", "snapshot": [5, 1, []]},
+        {"identity": "t", "snapshot": [3, 5, [2]]},
+        {"identity": "t", "snapshot": [3, 5, [5]]},
+    ],
+    ids=repr,
+)
+def test_a_damaged_version_is_named(data: Any) -> None:
+    with pytest.raises(StateUnreadable):
+        version_from_json(data)

@@ -1,0 +1,99 @@
+"""Processes for `test_store.py`, each of which does the same as the others, to the same jobs, at the same time.
+
+    python -m tests.store_worker FILE PROCESSES
+
+prints as JSON what each says that it did. The processes are forked, so that the imports are paid for once.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from random import Random
+from typing import Any
+
+from tidefill.core.jobs import Job, Pause, acquire, fenced, intend, release_lease, wish_pause, wish_resume
+from tidefill.errors import Fenced
+from tidefill.store import SqlStore, open_store
+
+NAMES = ("orders", "Events", "überall")
+DEFINITION = '{"query": "SELECT 1"}'
+OPERATIONS = 24
+LEASE_S = 0.004
+
+
+@dataclass
+class Done:
+    """What this process was told that it did, by job."""
+
+    created: list[str] = field(default_factory=list)
+    ids: dict[str, str] = field(default_factory=dict)
+    fences: list[tuple[str, int]] = field(default_factory=list)
+    marks: list[tuple[str, str]] = field(default_factory=list)
+    wishes: list[str] = field(default_factory=list)
+
+
+def main(path: str, processes: str) -> None:
+    context, number = get_context("fork"), int(processes)
+    together = context.Barrier(number)
+    with context.Pool(number, together.wait) as pool:
+        print(json.dumps(pool.map(partial(work, path), range(number), chunksize=1)))
+
+
+def work(path: str, worker: int) -> dict[str, Any]:
+    chance, done = Random(worker), Done()
+    with open_store(path) as store:
+        for name in chance.sample(NAMES, len(NAMES)):
+            create(store, name, worker, done)
+        for number in range(OPERATIONS):
+            name = chance.choice(NAMES)
+            chance.choice(OPERATE)(store, done.ids[name], f"{worker}-{number}", done)
+    return asdict(done)
+
+
+def create(store: SqlStore, name: str, worker: int, done: Done) -> None:
+    mine = f"{name} by {worker}"
+    job = store.create(Job(mine, name, DEFINITION))
+    done.ids[name] = job.id
+    done.created += [name] if job.id == mine else []
+
+
+def wish(store: SqlStore, job_id: str, mark: str, done: Done) -> None:
+    wished = wish_resume if mark.endswith(("1", "4", "7")) else wish_pause(Pause.ALL)
+    store.change(job_id, wished)
+    done.wishes.append(job_id)
+
+
+def append(store: SqlStore, job_id: str, mark: str, done: Done) -> None:
+    store.change(job_id, intend(mark))
+    done.marks.append((job_id, mark))
+
+
+def lease(store: SqlStore, job_id: str, mark: str, done: Done) -> None:
+    """Take the lease if it can be taken, then write under its fence, unless somebody has taken it over by then."""
+    owner, before = mark.partition("-")[0], []
+
+    def taken(job: Job) -> Job:
+        before.append(job.lease.fence)
+        return acquire(owner, time.time(), LEASE_S)(job)
+
+    job = store.change(job_id, taken)
+    if job.lease.fence == before[-1]:
+        return
+    done.fences.append((job_id, job.lease.fence))
+    try:
+        store.change(job_id, fenced(job.lease.fence, intend(mark)))
+        done.marks.append((job_id, mark))
+        if mark.endswith("0"):
+            store.change(job_id, fenced(job.lease.fence, release_lease))
+    except Fenced:
+        pass
+
+
+OPERATE: tuple[Callable[[SqlStore, str, str, Done], None], ...] = (wish, append, lease)
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
