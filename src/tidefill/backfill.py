@@ -201,7 +201,10 @@ class Backfill(Generic[F]):
         for table, upstream in self._upstreams.items():
             upstream.check_keys(versions[table])
         at = JobState(truth.state.generation, truth.state.step, versions, truth.state.coverage)
-        differences = self._target.differences(self._derivation.whole(self._covered(at)))
+        expected = self._derivation.whole(self._covered(at))
+        for table, upstream in self._upstreams.items():
+            upstream.check(versions[table])
+        differences = self._target.differences(expected, truth.checked)
         if differences:
             self.recover(job, truth.anchor(job.generation_uuid))
             raise VerifyFailed(

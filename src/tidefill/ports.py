@@ -1,4 +1,4 @@
-"""The seams. Each protocol is a contract with a conformance suite in `tidefill.testing.conformance`.
+"""The seams. Each protocol is a contract with a conformance suite in `tidefill.testing.conformance_*`.
 
 Frames are generic: a Spark DataFrame, or a list that is computed late. A frame is only a description until the target
 evaluates it inside `commit`, perhaps more than once; an error in reading shows up there.
@@ -152,8 +152,9 @@ class Target(Protocol[F]):
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
 
-    def differences(self, expected: F) -> Sequence[str]:
-        """Up to ten rows in which the target and `expected` differ, as a person reads them."""
+    def differences(self, expected: F, version: int) -> Sequence[str]:
+        """Up to ten rows in which the target at this version of its log and `expected` differ, as a person reads them.
+        (Another runner may have committed since.)"""
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

@@ -4,7 +4,7 @@ Whatever happens in a turn, the next one begins from what the store and the targ
 process remembers of a failed attempt. So a crash at any line is the same as an error at that line.
 
 What the world breaks is retried with backoff, from a fresh look. What needs a person makes the job FAILED with its
-reason and hint. Whoever is fenced lets go.
+reason and hint. Whoever is fenced, or finds the row in another state than it was, lets go and looks again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tidefill.core.version import Version, version_from_json, version_to_json
 from tidefill.errors import (
     Bug,
     CommitConflict,
+    Conflict,
     Fenced,
     NotYet,
     RetryLater,
@@ -128,7 +129,7 @@ class Runner:
             turn = self._advance(job)
             self._failures.pop(job_id, None)
             return turn
-        except (Fenced, UnknownJob):
+        except (Conflict, UnknownJob):
             self._let_go(job_id)
             return Turn(False)
         except RetryLater as error:
@@ -189,8 +190,10 @@ class Runner:
             now_s = self._clock.now_s()
             active = _Active(self._build(job), job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job))
             self._active[job.id] = active
-        if not active.prepared:
+        if not active.prepared or not set(active.machine.resources) <= set(job.resources):
             job = self._prepare(job, active)
+        if job.life is Life.CREATED:
+            job = self._change(job, jobs.happened(Event.START), "backfilling")
         return job, active
 
     def _sizing(self, job: Job) -> Sizing:
@@ -203,8 +206,6 @@ class Runner:
                 job = self._change(job, jobs.intend(resource))
         active.machine.prepare(_versions_from_text(job.released))
         self._remove_if_made_in_vain(job, active.machine.resources)
-        if job.life is Life.CREATED:
-            job = self._change(job, jobs.happened(Event.START), "backfilling")
         if job.published == job.generation:
             active.machine.publish()
         active.prepared = True

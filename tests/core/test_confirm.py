@@ -141,7 +141,7 @@ def test_a_restored_target_is_touched(known: Anchor | None) -> None:
 def test_a_log_that_went_back_is_touched() -> None:
     with pytest.raises(TargetTouched, match="older than the one that was confirmed"):
         truth([BIRTH, commit(1, 1)], anchor(2, 2))
-    with pytest.raises(TargetTouched, match="shorter"):
+    with pytest.raises(TargetTouched, match="made anew"):
         truth([BIRTH], anchor(1, 1))
     with pytest.raises(TargetTouched, match="shorter"):
         truth([BIRTH, commit(1, 1)], anchor(1, 5))

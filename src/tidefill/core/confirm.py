@@ -111,11 +111,12 @@ def _newest(log: Sequence[Entry], generation_uuid: str) -> tuple[Entry, Payload]
 
 
 def _without_payload(log: Sequence[Entry], generation: int, known: Anchor | None) -> Truth:
-    if known is not None and known.state.step > 0:
-        if log and log[0].effect is Effect.BIRTH:
+    if known is not None:
+        started = known.state.step > 0
+        if started and log and log[0].effect is Effect.BIRTH:
             raise _touched("it was made anew: its log begins, without a commit of this job")
         _refuse_foreign(log, known.checked, known.generation_uuid)
-        return Truth(known.state, log[-1].version, "", buried=True)
+        return Truth(known.state, log[-1].version, "", buried=started)
     if log and log[0].effect is Effect.BIRTH:
         _refuse_foreign(log, log[0].version, "")
         return Truth(initial(generation), log[-1].version, "", buried=False)

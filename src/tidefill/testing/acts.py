@@ -85,6 +85,11 @@ def zombie(sim: Simulation, number: int) -> None:
         sim.depth = 0
 
 
+def sleeping_maker(sim: Simulation, number: int) -> None:
+    """Whoever is about to make something sleeps while another drops the job; it wakes up, makes it, and dies."""
+    zombie(sim, 77 * (4 + number % 10))
+
+
 def rescale(sim: Simulation, number: int) -> None:
     """ALTER JOB SET PARALLELISM."""
     sim.wish(lambda job: jobs.wish_settings(replace(job.settings, parallelism=1 + number % 6))(job))
@@ -224,8 +229,8 @@ def _is_of_now(sim: Simulation, backup: dict[str, Job]) -> bool:
     """A copy in which the same jobs live, in the same generation: else things would be lost that nobody lists."""
     now = sim.store.rows
     return backup.keys() == now.keys() and all(
-        (backup[key].generation_uuid, backup[key].life in (Life.CANCELLING, Life.DROPPED))
-        == (now[key].generation_uuid, now[key].life in (Life.CANCELLING, Life.DROPPED))
+        (backup[key].generation_uuid, backup[key].resources, backup[key].life in (Life.CANCELLING, Life.DROPPED))
+        == (now[key].generation_uuid, now[key].resources, now[key].life in (Life.CANCELLING, Life.DROPPED))
         for key in now
     )
 
@@ -235,6 +240,7 @@ ACTS: dict[str, Callable[[Simulation, int], None]] = {
     "die": die,
     "outage": outage,
     "zombie": zombie,
+    "sleeping maker": sleeping_maker,
     "rescale": rescale,
     "rate": rate,
     "pause": pause,

@@ -35,18 +35,19 @@ def number_of(version: Version) -> int:
     return version.point.number
 
 
-def within(ranges: Sequence[Range], key: Key) -> bool:
-    """Whether the key lies in one of the ranges."""
-    return any((r.after is None or r.after < key) and (r.upto is None or key <= r.upto) for r in ranges)
+def within(wanted: Range, key: Key) -> bool:
+    """Whether the key lies in the range."""
+    return (wanted.after is None or wanted.after < key) and (wanted.upto is None or key <= wanted.upto)
 
 
 def spaced(keys: list[Key], split: Split, rows: int) -> list[Key]:
-    """Every `rows`-th of the keys that are left in the split."""
+    """Every `rows`-th of the keys that are left in the split, except the last: behind it there is nothing to cut
+    off."""
     left = rest(split)
     if left is None:
         return []
-    inside = sorted(key for key in keys if within((left,), key))
-    return inside[rows - 1 :: rows]
+    inside = sorted(key for key in keys if within(left, key))
+    return inside[rows - 1 : -1 : rows]
 
 
 def refuse_duplicates(rows: list[Row]) -> None:
@@ -80,6 +81,7 @@ class DeltaLike:
         self._bend = bend
         self._estimate_times = estimate_times
         self._on_read = on_read
+        self._judged_last: tuple[object, tuple[list[Row], list[Row]]] | None = None
 
     def _table(self) -> Table:
         table = self._find()
@@ -139,6 +141,9 @@ class DeltaLike:
         return Halves(half(0), half(1), images=True)
 
     def _judged(self, table: Table, after: Version, upto: Version, coverage: Coverage) -> tuple[list[Row], list[Row]]:
+        asked = (table.identity, after.point, upto.point, coverage)
+        if self._judged_last is not None and self._judged_last[0] == asked:
+            return self._judged_last[1]
         feed = (change for part in table.feed[number_of(after) + 1 : number_of(upto) + 1] for change in part)
         removed, added = [], []
         for old, new in rule.net(feed, lambda row: row[0]).values():
@@ -149,6 +154,7 @@ class DeltaLike:
                 removed.append(old)
             if comes and new is not None:
                 added.append(new)
+        self._judged_last = (asked, (removed, added))
         return removed, added
 
     def rows(self, ranges: Sequence[Range], at: Version) -> Frame:
@@ -162,9 +168,8 @@ class DeltaLike:
                 self._world.effect("upstream.rows.read")
                 if number < table.readable_from:
                     raise Unreadable(f"files of version {number} are gone")
-                only = (wanted,)
                 bag = table.snapshots[min(number, table.version)]
-                found += [row for rows in bag.values() for row in rows if within(only, self._walk_of(row))]
+                found += [row for rows in bag.values() for row in rows if within(wanted, self._walk_of(row))]
             self._on_read(len(found))
             return found
 

@@ -305,8 +305,7 @@ class PostgresLike:
             found: list[Row] = []
             for wanted in ranges:
                 self._world.effect("upstream.rows.read")
-                only = (wanted,)
-                found += [row for row in self._rows_of(head).values() if within(only, self._walk_of(row))]
+                found += [row for row in self._rows_of(head).values() if within(wanted, self._walk_of(row))]
             self._on_read(len(found))
             return found
 

@@ -106,10 +106,11 @@ class MemoryTarget:
             if same_writer or not isinstance(write, Append):
                 raise CommitConflict(f"version {entry.version} of {self._path} was committed meanwhile")
 
-    def differences(self, expected: Frame) -> Sequence[str]:
+    def differences(self, expected: Frame, version: int) -> Sequence[str]:
         """Rows that one side has and the other has not."""
         self._world.effect("target.compare")
-        wanted, found = Counter(expected()), Counter(self._catalog.at(self._path).rows())
+        bag = self._catalog.at(self._path).snapshots[version]
+        wanted, found = Counter(expected()), Counter(row for rows in bag.values() for row in rows)
         missing = [f"missing {row}" for row in (wanted - found).elements()]
         extra = [f"extra {row}" for row in (found - wanted).elements()]
         return (missing + extra)[:10]

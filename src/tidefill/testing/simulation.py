@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tidefill.backfill import Backfill
 from tidefill.core import jobs
@@ -12,7 +12,9 @@ from tidefill.core.jobs import Job, Pause, Settings
 from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Life
 from tidefill.core.sizing import Sizing
+from tidefill.core.state import JobState
 from tidefill.core.version import Number, Snapshot, Version
+from tidefill.core.walk import Coverage, covered_ranges
 from tidefill.ports import Upstream
 from tidefill.runner import LEASE_S, Runner
 from tidefill.testing.acts import ACTS, write
@@ -31,11 +33,15 @@ TURNS_MAX = 700
 SETTLE_TURNS_MAX = 400
 STEPS_MIN = 40
 CHUNK_ROWS_MAX = 16
+PARALLELISM_MAX = 6
 FORWARDS_IN_A_ROW_MAX = 1
 NAME = "job"
 
+# How many versions a polled head may lie behind.
+STALE = (0, 2, 9)
+
 # After these a runner starts again with small chunks.
-DISTURBING = ("die", "outage", "zombie", "rate", "restore store")
+DISTURBING = ("die", "outage", "zombie", "sleeping maker", "rate", "restore store")
 
 # Which stop a fault excuses. Any other stop is a false alarm.
 EXCUSES: dict[str, tuple[str, ...]] = {
@@ -48,6 +54,28 @@ EXCUSES: dict[str, tuple[str, ...]] = {
     "advance slot": ("HISTORY_GONE",),
     "duplicate": ("KEY_NOT_UNIQUE", "BUG"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class StateText:
+    """A state as a line of a story; put together only if somebody reads it."""
+
+    state: JobState
+
+    def __str__(self) -> str:
+        versions = ", ".join(f"{table} at {self._version(version)}" for table, version in self.state.versions.items())
+        covers = "; ".join(f"{name}: {self._coverage(cover)}" for name, cover in self.state.coverage.items())
+        return f"step {self.state.step}, {versions}, covered {covers}"
+
+    def _version(self, version: Version) -> str:
+        match version.point:
+            case Number(number):
+                return f"version {number}"
+            case Snapshot(xmin, xmax, xip):
+                return f"snapshot {xmin}:{xmax}:{','.join(map(str, sorted(xip)))}"
+
+    def _coverage(self, coverage: Coverage) -> str:
+        return " ".join(f"({r.after or '-inf'} .. {r.upto or '+inf'}]" for r in covered_ranges(coverage)) or "nothing"
 
 
 class Simulation:
@@ -145,7 +173,7 @@ class Simulation:
                 self.world,
                 lambda: self.table,
                 self.walk_of,
-                behind=lambda: self.world.effects % 3 if setup.stale and self.faults_on else 0,
+                behind=lambda: STALE[self.world.effects % 3] if setup.stale and self.faults_on else 0,
                 bend=bend(setup),
                 estimate_times=setup.estimate_times,
             )
@@ -227,12 +255,13 @@ class Simulation:
         self.writes_since_commit = 0
         assert entry.payload is not None
         state = entry.payload.state
-        self.world.tell("commit %s of %s: %s", entry.version, path, state)
+        self.world.tell("commit %s of %s: %s", entry.version, path, StateText(state))
         self.on_step(self, entry)
         before = self.checkers.seen.get(path)
         self.checkers.committed(path, table, entry)
         self._check_no_starvation(state.finished())
-        if before is not None and self.setup.bounds == "honest" and not self.query.make().shape.group_columns:
+        honest = self.setup.bounds == "honest" and not self.setup.stale
+        if before is not None and honest and not self.checkers.derivation.shape.group_columns:
             self._check_bounded(before, self.checkers.seen[path])
 
     def _check_no_starvation(self, finished: bool) -> None:
@@ -252,7 +281,9 @@ class Simulation:
 
     def _check_bounded(self, before: Seen, after: Seen) -> None:
         """A chunk has about as many rows as was asked for, and there are not many more chunks than that takes."""
-        parallelism = 6 if self.world.seen["rescale"] or self.world.seen["zombie"] else self.setup.parallelism
+        parallelism = (
+            PARALLELISM_MAX if self.world.seen["rescale"] or self.world.seen["zombie"] else self.setup.parallelism
+        )
         chunk_rows = self.setup.chunk_rows or CHUNK_ROWS_MAX
         for name in self.checkers.derivation.shape.walked:
             if before.stretches[name] == after.stretches[name]:
@@ -290,7 +321,8 @@ class Simulation:
         job = self.store.rows.get(self.job_id)
         return job is not None and job.lease.owner not in {runner._owner for runner in self.runners}
 
-    def _round(self, number: int) -> None:
+    def play(self, number: int) -> None:
+        """One turn of one of the runners, and what a person would do after it."""
         if not self.runners:
             self.start_runner()
         self.turn(self.runners[0 if number % 5 == 0 else -1])
@@ -369,16 +401,25 @@ class Simulation:
     def run(self) -> None:
         """The whole history; raises Violation."""
         number = 0
-        while (self.world.effects < EFFECTS or self.steps < STEPS_MIN) and number < TURNS_MAX:
-            self._round(number)
+        while self._goes_on() and number < TURNS_MAX:
+            self.play(number)
             if self.world.effects >= EFFECTS or number % 4 == 0:
-                write(self, self.script.seed * 1000 + number)
-                self._let_transactions_end()
+                self._write_between(self.script.seed * 1000 + number)
             number += 1
-        self._settle()
-        self._end()
+        self.settle()
+        self.end()
 
-    def _settle(self) -> None:
+    def _goes_on(self) -> bool:
+        if self.script.quiet:
+            return bool(self.acts)
+        return self.world.effects < EFFECTS or self.steps < STEPS_MIN
+
+    def _write_between(self, number: int) -> None:
+        if not self.script.quiet:
+            write(self, number)
+        self._let_transactions_end()
+
+    def settle(self) -> None:
         """No more faults: the job has to go live while writers write, and to be right when they rest."""
         self.faults_on = False
         self.acts.clear()
@@ -387,15 +428,15 @@ class Simulation:
         self.wish(jobs.wish_resume)
         self.wish(lambda job: jobs.wish_settings(replace(job.settings, rate_limit=None))(job))
         for number in range(SETTLE_TURNS_MAX):
-            self._round(number)
+            self.play(number)
             self._let_transactions_end()
-            if self._is_live() and number > 10:
+            if self._is_live() and number > 4:
                 break
             if number % 4 == 0:
-                write(self, self.script.seed * 7000 + number)
+                self._write_between(self.script.seed * 7000 + number)
         else:
             raise Violation("I5 progress", f"not live {SETTLE_TURNS_MAX} turns without faults, {self._job_text()}")
-        self._come_to_rest()
+        self.come_to_rest()
 
     def _mend_if_needed(self) -> None:
         if self.checkers.excused:
@@ -414,12 +455,13 @@ class Simulation:
         if self.setup.postgres:
             self.server.move_on()
 
-    def _come_to_rest(self) -> None:
+    def come_to_rest(self) -> None:
+        """Writers rest: the job catches up, and its published table is the recompute of the upstream as it is."""
         while self.setup.postgres and self.server.pending:
             self.server.move_on()
         for number in range(40):
             self.world.now += 61.0
-            self._round(number)
+            self.play(number)
             job = self.store.rows[self.job_id]
             if job.waiting == "up to date" and number > 2:
                 break
@@ -430,7 +472,7 @@ class Simulation:
         table = self.catalog.tables[self.catalog.published[NAME]]
         self.checkers.equal(expected, table.snapshots[-1])
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Drop it: nothing is left."""
         self.wish(jobs.wish_drop)
         old = self.job_id
