@@ -18,9 +18,9 @@ LINES_AFTER_FILL = 7
 
 def picture_script(seed: int) -> Script:
     """A history that is good to look at: four splits, writers, a crash, a second runner, a change of scale."""
-    setup = Setup(rows=64, rows_seed=seed, parallelism=4, chunk_rows=2)
+    setup = Setup(rows=64, rows_seed=seed, parallelism=4, chunk_rows=1)
     acts = [Act(at, "write", seed * 7919 + at) for at in range(20, 420, 9)]
-    acts += [Act(70, "rescale", 1), Act(130, "die", 0), Act(215, "zombie", 1)]
+    acts += [Act(78, "rescale", 1), Act(130, "die", 0), Act(190, "zombie", 1)]
     return Script(seed, setup, tuple(sorted(acts, key=lambda act: act.at)))
 
 

@@ -13,7 +13,7 @@ from tidefill.testing.tables import GROUP
 
 EFFECTS = 760
 EARLY = 25
-WRITE_EVERY = 11
+WRITE_EVERY = 15
 
 
 @dataclass(frozen=True, slots=True)

@@ -402,8 +402,10 @@ class Simulation:
         """The whole history; raises Violation."""
         number = 0
         while self._goes_on() and number < TURNS_MAX:
+            if self.world.effects >= EFFECTS:
+                self._lift_limits()
             self.play(number)
-            if self.world.effects >= EFFECTS or number % 4 == 0:
+            if self.world.effects >= EFFECTS or number % 5 == 0:
                 self._write_between(self.script.seed * 1000 + number)
             number += 1
         self.settle()
@@ -425,8 +427,7 @@ class Simulation:
         self.acts.clear()
         self._set_next_due()
         self._mend_if_needed()
-        self.wish(jobs.wish_resume)
-        self.wish(lambda job: jobs.wish_settings(replace(job.settings, rate_limit=None))(job))
+        self._lift_limits()
         for number in range(SETTLE_TURNS_MAX):
             self.play(number)
             self._let_transactions_end()
@@ -437,6 +438,12 @@ class Simulation:
         else:
             raise Violation("I5 progress", f"not live {SETTLE_TURNS_MAX} turns without faults, {self._job_text()}")
         self.come_to_rest()
+
+    def _lift_limits(self) -> None:
+        job = self.store.rows.get(self.job_id)
+        if job is not None and (job.pause is not Pause.NOTHING or job.settings.rate_limit is not None):
+            self.wish(jobs.wish_resume)
+            self.wish(lambda row: jobs.wish_settings(replace(row.settings, rate_limit=None))(row))
 
     def _mend_if_needed(self) -> None:
         if self.checkers.excused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from tidefill.testing.tables import GROUP, ID, VALUE, Row
 
@@ -40,8 +40,8 @@ def initial_rows(seed: int, count: int) -> list[Row]:
 class Transaction:
     """Collects what one transaction does to `rows`, one image at a time."""
 
-    def __init__(self, rows: Mapping[int, Row], dice: Dice) -> None:
-        self.rows = dict(rows)
+    def __init__(self, rows: dict[int, Row], dice: Dice) -> None:
+        self.rows = rows
         self.dice = dice
         self.changes: Changes = []
         self.moved: list[tuple[Row, Row]] = []
@@ -129,8 +129,8 @@ KINDS: tuple[Callable[[Transaction], None], ...] = (
 )
 
 
-def transact(rows: Mapping[int, Row], seed: int) -> Transaction:
-    """What one transaction does: mostly little, sometimes a burst."""
+def transact(rows: dict[int, Row], seed: int) -> Transaction:
+    """What one transaction does to these rows (in place): mostly little, sometimes a burst."""
     dice = Dice(seed)
     transaction = Transaction(rows, dice)
     if len(rows) > ROWS_MAX:
