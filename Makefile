@@ -30,7 +30,8 @@ types: $(ready) ## check the types of src and tests
 simulate: $(ready) ## try 2,000 random histories (about a minute)
 	@$(bin)/tidefill simulate --seeds 2000
 
-soak: $(ready) ## try 20,000 random histories (about ten minutes)
+soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)
 	@$(bin)/tidefill simulate --seeds 20000
+	@$(bin)/python -m pytest -m soak
 
 ci: lint types test ## what must pass before a change is merged

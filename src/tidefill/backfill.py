@@ -175,13 +175,12 @@ class Backfill(Generic[F]):
 
     def _halves(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Halves[F]:
         """The changes judged by the OLD coverage, and the chunks, which the NEW versions already contain."""
-        nothing = self._derivation.nothing()
         table = self.shape.tables[name]
-        halves = Halves(nothing, nothing, images=True)
-        if newer(after.versions[table], before.versions[table]):
-            halves = self._upstreams[table].changes(
-                before.versions[table], after.versions[table], before.coverage[name]
-            )
+        old, new = before.versions[table], after.versions[table]
+        if newer(new, old):
+            halves = self._upstreams[table].changes(old, new, before.coverage[name])
+        else:
+            halves = self._derivation.no_changes(name)
         if name not in step.chunks:
             return halves
         return self._derivation.with_chunk(halves, self._rows(name, step.chunks[name], after))

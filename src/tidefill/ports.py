@@ -132,8 +132,11 @@ class Derivation(Protocol[F]):
     def with_chunk(self, halves: Halves[F], chunk: F) -> Halves[F]:
         """The halves, with the rows of new chunks among the additions."""
 
+    def no_changes(self, name: Occurrence) -> Halves[F]:
+        """Halves of this input without rows."""
+
     def nothing(self) -> F:
-        """A frame without rows."""
+        """Outputs without rows."""
 
 
 class Target(Protocol[F]):

@@ -55,6 +55,10 @@ class Range:
     after: Key | None
     upto: Key | None
 
+    def holds(self, key: Key) -> bool:
+        """Whether the key lies in it."""
+        return (self.after is None or self.after < key) and (self.upto is None or key <= self.upto)
+
 
 def start(greatest: Key | None) -> Coverage:
     """The coverage of step 1. Above the greatest key there is nothing yet, so that range is Done: what comes there

@@ -23,6 +23,10 @@ def nothing() -> list[Any]:
 
 
 class _Common:
+    def no_changes(self, name: Occurrence) -> Halves[Frame]:
+        """Halves without rows."""
+        return Halves(nothing, nothing, images=True)
+
     def nothing(self) -> Frame:
         """A frame without rows."""
         return nothing

@@ -35,18 +35,13 @@ def number_of(version: Version) -> int:
     return version.point.number
 
 
-def within(wanted: Range, key: Key) -> bool:
-    """Whether the key lies in the range."""
-    return (wanted.after is None or wanted.after < key) and (wanted.upto is None or key <= wanted.upto)
-
-
 def spaced(keys: list[Key], split: Split, rows: int) -> list[Key]:
     """Every `rows`-th of the keys that are left in the split, except the last: behind it there is nothing to cut
     off."""
     left = rest(split)
     if left is None:
         return []
-    inside = sorted(key for key in keys if within(left, key))
+    inside = sorted(key for key in keys if left.holds(key))
     return inside[rows - 1 : -1 : rows]
 
 
@@ -169,7 +164,7 @@ class DeltaLike:
                 if number < table.readable_from:
                     raise Unreadable(f"files of version {number} are gone")
                 bag = table.snapshots[min(number, table.version)]
-                found += [row for rows in bag.values() for row in rows if within(wanted, self._walk_of(row))]
+                found += [row for rows in bag.values() for row in rows if wanted.holds(self._walk_of(row))]
             self._on_read(len(found))
             return found
 

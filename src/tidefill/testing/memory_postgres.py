@@ -20,7 +20,7 @@ from tidefill.core.version import Snapshot, Version, lies_between
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced
 from tidefill.ports import Halves
-from tidefill.testing.memory_delta import Bend, honest, refuse_duplicates, spaced, within
+from tidefill.testing.memory_delta import Bend, honest, refuse_duplicates, spaced
 from tidefill.testing.tables import Frame, Row, WalkOf
 from tidefill.testing.world import World
 
@@ -305,7 +305,7 @@ class PostgresLike:
             found: list[Row] = []
             for wanted in ranges:
                 self._world.effect("upstream.rows.read")
-                found += [row for row in self._rows_of(head).values() if within(wanted, self._walk_of(row))]
+                found += [row for row in self._rows_of(head).values() if wanted.holds(self._walk_of(row))]
             self._on_read(len(found))
             return found
 

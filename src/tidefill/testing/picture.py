@@ -52,7 +52,7 @@ class Picture:
         assert entry.payload is not None
         state = entry.payload.state
         ranges = covered_ranges(state.coverage["t"])
-        now = [any(_holds(r.after, r.upto, self._key(cell)) for r in ranges) for cell in range(self._width)]
+        now = [any(part.holds(Key((self._key(cell),))) for part in ranges) for cell in range(self._width)]
         cells = [self._cell(was, is_now) for was, is_now in zip(self._covered, now, strict=True)]
         for changed in self._changed(simulation):
             if cells[changed] in (COVERED, NOT_YET):
@@ -83,11 +83,6 @@ _TOLD = {
     "zombie": "← second runner, then the first woke up",
     "rescale": "← parallelism changed",
 }
-
-
-def _holds(after: Key | None, upto: Key | None, key: int) -> bool:
-    place = Key((key,))
-    return (after is None or after < place) and (upto is None or place <= upto)
 
 
 def draw(seed: int, width: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from tidefill.testing.tables import GROUP, ID, VALUE, Row
 
 GROUPS = 7
 ROWS_MAX = 70
+SKEWED_ONE_IN = 8
 _MASK = (1 << 64) - 1
 
 
@@ -32,9 +33,12 @@ def _new_row(dice: Dice, key: int) -> Row:
 
 
 def initial_rows(seed: int, count: int) -> list[Row]:
-    """The table as it is before anybody looks: gaps between the keys, groups spread or in runs."""
+    """The table as it is before anybody looks: gaps between the keys; now and then one group has most of the rows."""
     dice = Dice(seed)
-    return [_new_row(dice, 10 * number) for number in range(count)]
+    rows = [_new_row(dice, 10 * number) for number in range(count)]
+    if seed % SKEWED_ONE_IN:
+        return rows
+    return [(row[ID], GROUPS - 1, *row[GROUP + 1 :]) if row[ID] % 50 else row for row in rows]
 
 
 class Transaction:

@@ -1,0 +1,86 @@
+"""What Spark and Delta raise, in words of our own tree. Everything that runs a query goes through `translated`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from tidefill.errors import (
+    CommitConflict,
+    HistoryGone,
+    KeyNotUnique,
+    StateLost,
+    TargetTouched,
+    TidefillError,
+    Unavailable,
+    Unreadable,
+    UpstreamReplaced,
+)
+
+KEY_NOT_UNIQUE = "TIDEFILL_KEY_NOT_UNIQUE"
+
+# The first line whose words are in the error decides; later lines are more general.
+_KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
+    ((KEY_NOT_UNIQUE,), KeyNotUnique, "several rows have one key"),
+    (("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",), KeyNotUnique, "several changes of one key in one step"),
+    (
+        (
+            "DELTA_CONCURRENT",
+            "ConcurrentAppendException",
+            "ConcurrentTransactionException",
+            "ConcurrentDeleteReadException",
+            "ConcurrentDeleteDeleteException",
+            "ConcurrentWriteException",
+            "MetadataChangedException",
+            "DELTA_METADATA_CHANGED",
+        ),
+        CommitConflict,
+        "somebody committed to the same table at the same moment",
+    ),
+    (("DELTA_MISSING_CHANGE_DATA",), HistoryGone, "changes were not recorded for a part of the history"),
+    (
+        ("BEYOND_DELETED_FILE_RETENTION_DURATION", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS"),
+        HistoryGone,
+        "history that is needed is gone",
+    ),
+    (("DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG"), HistoryGone, "the table's log was cleaned"),
+    (("FILE_NOT_EXIST", "FileNotFoundException"), Unreadable, "files of that version are gone"),
+    (("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",), UpstreamReplaced, "the table's columns changed"),
+    (
+        (
+            "DELTA_PATH_DOES_NOT_EXIST",
+            "DELTA_TABLE_NOT_FOUND",
+            "DELTA_MISSING_DELTA_TABLE",
+            "DELTA_TABLE_ONLY_OPERATION",
+            "PATH_NOT_FOUND",
+        ),
+        TargetTouched,
+        "there is no table any more",
+    ),
+    (("DELTA_STATE_RECOVER",), StateLost, "the table's log cannot be read"),
+)
+
+
+def translate(error: Exception, missing: type[TidefillError] = TargetTouched) -> TidefillError:
+    """The error of ours; Unavailable for what is not known, because trying again from what is true is always right.
+    `missing`: what it means here that there is no table."""
+    text = str(error)
+    first_line = next((line for line in text.splitlines() if line.strip()), "")[:300]
+    for words, kind, fact in _KINDS:
+        if any(word in text for word in words):
+            meant = missing if kind is TargetTouched else kind
+            return meant(fact, detail=first_line, hint="RESYNC the job." if kind is not CommitConflict else "")
+    return Unavailable("Spark could not do it", detail=first_line)
+
+
+@contextmanager
+def translated(missing: type[TidefillError] = TargetTouched) -> Iterator[None]:
+    """Errors of Spark inside become errors of ours. Classic Spark lets some of Java's through as they are."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
+            raise translate(error, missing) from error
+        raise

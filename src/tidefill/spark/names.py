@@ -1,0 +1,16 @@
+"""Names of our own inside of frames and tables. Users do not see columns that begin with HIDDEN."""
+
+from __future__ import annotations
+
+HIDDEN = "__tf_"
+MARK = "__tf_mark"
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier in SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_at(path: str) -> str:
+    """The Delta table at a path, as SQL names it."""
+    return f"delta.{quoted(path)}"

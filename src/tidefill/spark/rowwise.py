@@ -1,0 +1,82 @@
+"""Queries over one table that give one row for each row, or none: replicas, projections, filters.
+
+Such a query is linear: the outputs of new chunks are appended, and a change of a row is a change of its output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from tidefill.core.state import Occurrence, Table
+from tidefill.core.step import Shape
+from tidefill.ports import Halves, Merge
+from tidefill.spark.names import MARK, quoted
+
+INPUT: Occurrence = "t"
+SIDE = "__tf_side"
+
+
+class RowWise:
+    """`columns`: the output's columns, each an expression over the input; `where`: which rows it takes. `key` names the
+    output columns that identify a row."""
+
+    def __init__(self, empty: DataFrame, columns: Mapping[str, str], key: Sequence[str], where: str = "") -> None:
+        self._empty = empty
+        self._columns = dict(columns)
+        self._key = tuple(key)
+        self._where = where
+        table: Table = INPUT
+        self.shape = Shape(tables={INPUT: table}, walked=(INPUT,))
+
+    def derive(self, rows: DataFrame) -> DataFrame:
+        """The query."""
+        taken = rows.where(self._where) if self._where else rows
+        return taken.select(*(f.expr(expression).alias(name) for name, expression in self._columns.items()))
+
+    def append(self, rows: Mapping[Occurrence, DataFrame], whole: Mapping[Occurrence, DataFrame]) -> DataFrame:
+        """The outputs of the chunk."""
+        return self.derive(rows[INPUT])
+
+    def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
+        """The outputs of everything."""
+        return self.derive(rows[INPUT])
+
+    def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
+        """The chunk's rows among the additions."""
+        return Halves(halves.removed, halves.added.unionByName(chunk), halves.images)
+
+    def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
+        """Inputs without rows."""
+        return Halves(self._empty, self._empty, images=True)
+
+    def nothing(self) -> DataFrame:
+        """Outputs without rows."""
+        return self.derive(self._empty)
+
+    def changes(
+        self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
+    ) -> Merge[DataFrame]:
+        """Old and new outputs side by side; what is equal on both sides is no change."""
+        half = halves[INPUT]
+        old = self.derive(half.removed).withColumn(SIDE, f.lit(True))
+        added = self.derive(half.added).withColumn(SIDE, f.lit(True))
+        joined = old.alias("o").join(added.alias("n"), self._same_key(), "full_outer").where(~self._same_row())
+        was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
+        mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
+        now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in self._columns]
+        return Merge(joined.select(*now, mark.alias(MARK)), exact=half.images)
+
+    def _same_key(self) -> Column:
+        return reduce(Column.__and__, (_of("o", name).eqNullSafe(_of("n", name)) for name in self._key))
+
+    def _same_row(self) -> Column:
+        """Of the same row on both sides; one that stands on one side only is not the same as nothing."""
+        return reduce(Column.__and__, (_of("o", name).eqNullSafe(_of("n", name)) for name in (SIDE, *self._columns)))
+
+
+def _of(side: str, name: str) -> Column:
+    return f.col(f"{side}.{quoted(name)}")

@@ -1,0 +1,260 @@
+"""Spark sessions: a tuned local one, a check of the user's own, one for each job, and the settings that give a query
+its meaning.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Any
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession, is_remote
+
+from tidefill.errors import BadInput, MissingExtra, StateUnreadable, Unavailable
+from tidefill.spark.jars import delta_jars
+
+DELTA_CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+# Settings of the user's session that would speak in our commits: Delta silently skips a write whose number it has seen.
+COMMIT_CONF = (
+    "spark.databricks.delta.commitInfo.userMetadata",
+    "spark.databricks.delta.write.txnAppId",
+    "spark.databricks.delta.write.txnVersion",
+)
+# Settings that let a scan skip what it cannot read, so that lost rows would look like deleted ones.
+LOSSY_CONF = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+END_S_MAX = 10  # Java ends within a second; a stuck one must not keep the caller from ending
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+LOG_CONFIGURATION = """\
+status = off
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {folder}/spark.log
+appender.file.filePattern = {folder}/spark.log.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+"""
+
+
+def local_session(
+    *, app_name: str = "tidefill", cores: int | None = None, extra_conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A Spark in this process, tuned for one machine, that writes nothing to the terminal or the working directory.
+
+    A process has one Spark. If there is one already, or the process was started by one, it is returned as it is, if it
+    has Delta."""
+    try:
+        from pyspark import SparkContext
+    except ImportError:  # the client for Spark Connect alone
+        raise MissingExtra("a local Spark is not installed", hint="pip install 'tidefill[spark]'") from None
+    if is_remote() or SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return check_session(SparkSession.builder.getOrCreate())
+    _require_java()
+    jars = delta_jars()
+    folder = _own_folder()
+    try:
+        return _start(_local_conf(app_name, cores or os.cpu_count() or 1, jars, folder, extra_conf or {}), folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _start(settings: Mapping[str, str], folder: Path) -> SparkSession:
+    """Java's own output goes to a file: some of what it says at its start no setting can silence."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers run whatever `python3` is
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    output = folder / "output"
+    with output.open("wb") as file:
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+        except PySparkException:
+            raise _did_not_start(output.read_text(errors="replace")) from None
+    session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+    atexit.register(_end, session, gateway, folder)
+    return session
+
+
+def _end(session: SparkSession, gateway: Any, folder: Path) -> None:
+    """Both sides hang up before Java ends, else pyspark prints that it lost the other. Java ends when its input does,
+    and is waited for, because it writes into the folder until then."""
+    for hang_up in (session.stop, gateway.shutdown):
+        with suppress(Exception):
+            hang_up()
+    gateway.proc.stdin.close()
+    with suppress(TimeoutExpired):
+        gateway.proc.wait(END_S_MAX)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _local_conf(
+    app_name: str, cores: int, jars: Sequence[Path], folder: Path, extra_conf: Mapping[str, str]
+) -> dict[str, str]:
+    """Spark's defaults are for clusters: 200 and 50 tasks for each small question cost seconds here."""
+    conf = {
+        **DELTA_CONF,
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": app_name,
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.databricks.delta.snapshotPartitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **extra_conf,
+    }
+    properties = {
+        "log4j2.configurationFile": folder / "log4j2.properties",
+        "derby.system.home": folder,
+        "java.io.tmpdir": folder,
+    }
+    options = " ".join(f'-D{name}="{value}"' for name, value in properties.items())
+    return {**conf, JAVA_OPTIONS: f"{options} {conf.get(JAVA_OPTIONS, '')}".strip()}
+
+
+def _own_folder() -> Path:
+    """Where this Spark keeps its log and whatever else it would leave in the working directory."""
+    folder = Path(tempfile.mkdtemp(prefix="tidefill-spark-"))
+    (folder / "log4j2.properties").write_text(LOG_CONFIGURATION.format(folder=folder), encoding="utf-8")
+    return folder
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=str(Path(home) / "bin") if home else None) is None:
+        raise _no_java(f"JAVA_HOME={home} has no bin/java" if home else "there is no `java` on the PATH")
+
+
+def _no_java(detail: str) -> BadInput:
+    return BadInput(
+        "Spark needs Java 17 or later",
+        detail=detail,
+        hint="Install it (Debian: apt-get install default-jre-headless, macOS: brew install openjdk) or set JAVA_HOME.",
+    )
+
+
+def _did_not_start(output: str) -> BadInput | Unavailable:
+    """What a Java that gave up said first; the rest would be a stack trace."""
+    if "UnsupportedClassVersionError" in output or "jdk.incubator.vector not found" in output:
+        return _no_java("the Java that was found is older, or not complete")
+    said = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("WARNING")]
+    return Unavailable("Spark did not start", detail=said[0] if said else "Java ended without a word")
+
+
+def check_session(spark: SparkSession) -> SparkSession:
+    """The same session, or BadInput with what to add to it: a table that is not there is asked for in Delta's own SQL,
+    and who answers tells. Settings would not: some platforms have Delta built in and set none."""
+    try:
+        _ = spark.version
+    except Exception as error:
+        raise Unavailable("this Spark session does not answer", detail=_first_line(error)) from error
+    try:
+        spark.sql("DESCRIBE DETAIL delta.`/tidefill/no-such-table`").collect()
+    except Exception as error:
+        condition = (error.getCondition() if isinstance(error, PySparkException) else None) or ""
+        if condition.startswith("DELTA_") and not condition.startswith("DELTA_CONFIGURE_"):
+            return spark
+        raise BadInput(
+            "this Spark session has no Delta, or only half of it",
+            detail=f"asked for a Delta table it says: {_first_line(error)}",
+            hint="Start it with the jars of Delta (delta.configure_spark_with_delta_pip) and with "
+            + " and ".join(f"{name}={value}" for name, value in DELTA_CONF.items())
+            + ".",
+        ) from error
+    return spark
+
+
+def _first_line(error: Exception) -> str:
+    """What went wrong, without the call that py4j puts before it and the stack behind it."""
+    lines = [line.lstrip(": ") for line in str(error).splitlines() if not line.startswith("An error occurred while")]
+    return lines[0] if lines else type(error).__name__
+
+
+def job_session(spark: SparkSession) -> SparkSession:
+    """A session for one job. It starts with the settings of the given one, and from then on the two are apart: what a
+    job sets for its commits and its meaning is seen by nobody else."""
+    if hasattr(spark, "cloneSession"):
+        session: SparkSession = spark.cloneSession()
+    else:
+        session = spark.newSession()
+        _copy_conf(spark, session)
+    for name in COMMIT_CONF:
+        session.conf.unset(name)
+    return session
+
+
+def _copy_conf(source: SparkSession, session: SparkSession) -> None:
+    """What was set after the start, such as the credentials of a file system, is not in a new session. What Spark does
+    not let one set is the same in all sessions anyway."""
+    there = session.conf.getAll
+    for name, value in source.conf.getAll.items():
+        if there.get(name) != value:
+            with suppress(AnalysisException):
+                session.conf.set(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """The settings under which a query was created. Every session that computes it applies them, so that it keeps its
+    meaning whoever runs it."""
+
+    ansi: str
+    time_zone: str
+    timestamp_type: str
+    case_sensitive: str
+    store_assignment: str
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Semantics:
+        return cls(**{name: str(spark.conf.get(setting)) for name, setting in _SETTINGS.items()})
+
+    def apply(self, spark: SparkSession) -> None:
+        """Sets them, and forbids scans to skip what they cannot read."""
+        for name, value in asdict(self).items():
+            spark.conf.set(_SETTINGS[name], value)
+        for setting in LOSSY_CONF:
+            spark.conf.set(setting, "false")
+
+    def to_json(self) -> dict[str, str]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Semantics:
+        """The inverse of `to_json`. Anything else raises StateUnreadable."""
+        names = {field.name for field in fields(cls)}
+        if not isinstance(data, dict) or set(data) != names or not all(isinstance(v, str) for v in data.values()):
+            raise StateUnreadable("the settings of a definition cannot be read", detail=repr(data))
+        return cls(**data)
+
+
+_SETTINGS = {
+    "ansi": "spark.sql.ansi.enabled",
+    "time_zone": "spark.sql.session.timeZone",
+    "timestamp_type": "spark.sql.timestampType",
+    "case_sensitive": "spark.sql.caseSensitive",
+    "store_assignment": "spark.sql.storeAssignmentPolicy",
+}

@@ -1,0 +1,1 @@
+"""Tables that jobs write."""

@@ -1,0 +1,41 @@
+"""The Delta adapters keep their contracts on real tables: some tests of each suite always, all of them in a soak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.harness import DeltaTargetHarness, DeltaUpstreamHarness
+from tidefill.testing.conformance_target import TARGET_SUITE, TargetTest
+from tidefill.testing.conformance_upstream import UPSTREAM_SUITE, UpstreamTest
+
+ALWAYS = {
+    "changes_of_every_kind_in_every_place",
+    "a_commit_that_changes_no_row",
+    "lost_history",
+    "another_table_under_the_name",
+    "merge_by_exact_marks",
+    "a_stranger_between_plan_and_commit",
+}
+
+
+def marked(suite: Iterable[Any]) -> list[Any]:
+    """The suite, with what is too long for every day marked so."""
+    marks = {True: (), False: (pytest.mark.soak,)}
+    return [pytest.param(test, id=test.__name__, marks=marks[test.__name__ in ALWAYS]) for test in suite]
+
+
+@pytest.mark.parametrize("test", marked(UPSTREAM_SUITE))
+def test_upstream(test: UpstreamTest, spark: SparkSession, tmp_path: Path) -> None:
+    # R2, R3, R6, R7, R13, R14, R31
+    test(DeltaUpstreamHarness(spark, tmp_path))
+
+
+@pytest.mark.parametrize("test", marked(TARGET_SUITE))
+def test_target(test: TargetTest, spark: SparkSession, tmp_path: Path) -> None:
+    # R12, R14, R33
+    test(DeltaTargetHarness(spark, tmp_path))
