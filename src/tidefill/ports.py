@@ -20,7 +20,6 @@ from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 
 F = TypeVar("F")
-F_contra = TypeVar("F_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,11 @@ from tidefill.spark.session import local_session
 
 spark = local_session(cores=1)
 spark.createDataFrame([(1, "a")], "a int, b string").write.format("delta").save("table")
-try:
-    spark.sql("SELECT raise_error('no')").collect()
-except Exception:
-    pass
+for wrong in ("SELECT raise_error('no')", "SELECT * FROM no_such_table", "SELECT CAST('a' AS INT)"):
+    try:
+        spark.sql(wrong).collect()
+    except Exception:
+        pass
 """
 
 

@@ -17,6 +17,7 @@ from subprocess import TimeoutExpired
 from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession, is_remote
 
 from tidefill.errors import BadInput, MissingExtra, StateUnreadable, Unavailable
@@ -69,6 +70,7 @@ def local_session(
     if is_remote() or SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return check_session(SparkSession.builder.getOrCreate())
     _require_java()
+    _silence_errors_we_handle()
     jars = delta_jars()
     folder = _own_folder()
     try:
@@ -94,6 +96,12 @@ def _start(settings: Mapping[str, str], folder: Path) -> SparkSession:
     session = SparkSession(SparkContext(conf=conf, gateway=gateway))
     atexit.register(_end, session, gateway, folder)
     return session
+
+
+def _silence_errors_we_handle() -> None:
+    """PySpark prints every error of a query, with its stack, before it raises it."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _end(session: SparkSession, gateway: Any, folder: Path) -> None:

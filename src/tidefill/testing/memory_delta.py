@@ -67,7 +67,6 @@ class DeltaLike:
         behind: Callable[[], int] = lambda: 0,
         bend: Bend = honest,
         estimate_times: float = 1.0,
-        on_read: Callable[[int], None] = lambda rows: None,
     ) -> None:
         self._world = world
         self._find = find
@@ -75,7 +74,6 @@ class DeltaLike:
         self._behind = behind
         self._bend = bend
         self._estimate_times = estimate_times
-        self._on_read = on_read
         self._judged_last: tuple[object, tuple[list[Row], list[Row]]] | None = None
 
     def _table(self) -> Table:
@@ -165,7 +163,6 @@ class DeltaLike:
                     raise Unreadable(f"files of version {number} are gone")
                 bag = table.snapshots[min(number, table.version)]
                 found += [row for rows in bag.values() for row in rows if wanted.holds(self._walk_of(row))]
-            self._on_read(len(found))
             return found
 
         return evaluate

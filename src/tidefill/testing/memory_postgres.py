@@ -164,7 +164,6 @@ class PostgresLike:
         *,
         bend: Bend = honest,
         estimate_times: float = 1.0,
-        on_read: Callable[[int], None] = lambda rows: None,
     ) -> None:
         self._world = world
         self._find = find
@@ -172,7 +171,6 @@ class PostgresLike:
         self._slot = slot
         self._bend = bend
         self._estimate_times = estimate_times
-        self._on_read = on_read
         self._heads: dict[Snapshot, Head] = {}
         self._wait_for_xid: int | None = None
         self._slot_then = 0
@@ -306,7 +304,6 @@ class PostgresLike:
             for wanted in ranges:
                 self._world.effect("upstream.rows.read")
                 found += [row for row in self._rows_of(head).values() if wanted.holds(self._walk_of(row))]
-            self._on_read(len(found))
             return found
 
         return evaluate

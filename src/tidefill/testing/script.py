@@ -9,7 +9,6 @@ from tidefill.core.keys import Key
 from tidefill.core.walk import Split, rest
 from tidefill.testing.derivations import QUERIES
 from tidefill.testing.memory_delta import Bend, honest
-from tidefill.testing.tables import GROUP
 
 EFFECTS = 760
 EARLY = 25
@@ -161,8 +160,3 @@ def bend(setup: Setup) -> Bend:
         "invented": _invented,
     }
     return moods[setup.bounds]
-
-
-def walks_groups(setup: Setup) -> bool:
-    """Whether an update may change a row's place."""
-    return GROUP in setup.walk
