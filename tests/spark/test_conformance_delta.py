@@ -18,7 +18,6 @@ ALWAYS = {
     "a_commit_that_changes_no_row",
     "lost_history",
     "another_table_under_the_name",
-    "merge_by_exact_marks",
     "a_stranger_between_plan_and_commit",
 }
 
