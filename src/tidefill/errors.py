@@ -165,6 +165,12 @@ class VerifyFailed(Stopped):
     code = "VERIFY_FAILED"
 
 
+class QueryFailed(Stopped):
+    """Spark refuses the query, or a value in it; trying again gives the same."""
+
+    code = "QUERY_FAILED"
+
+
 class StoreUnreadable(Stopped):
     """The store is damaged, or was written by a newer release."""
 

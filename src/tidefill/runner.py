@@ -208,14 +208,16 @@ class Runner:
         self._remove_if_made_in_vain(job, active.machine.resources)
         if job.published == job.generation:
             active.machine.publish()
+            job = self._tidy(job, active)
         active.prepared = True
         return job
 
     def _remove_if_made_in_vain(self, job: Job, made: tuple[str, ...]) -> None:
         """While we made things the job may have been dropped, or have begun a new generation, by a runner that took it
-        over: then nobody else will remove them."""
+        over: then nobody else will remove them. What is published stays until its successor is."""
         now = self._store.job(job.id)
-        if now is None or now.life in (Life.CANCELLING, Life.DROPPED) or now.generation != job.generation:
+        superseded = now is not None and job.generation not in (now.generation, now.published)
+        if now is None or now.life in (Life.CANCELLING, Life.DROPPED) or superseded:
             for resource in made:
                 self._resources.remove(resource)
             raise Fenced(f"{job.name} was ended by another runner")
@@ -321,12 +323,13 @@ class Runner:
             self._tidy(after, active)
         return Turn(True, 0.0)
 
-    def _tidy(self, job: Job, active: _Active) -> None:
-        """Remove what older generations left."""
+    def _tidy(self, job: Job, active: _Active) -> Job:
+        """Remove what older generations left; at every start too, for the last attempt may have been cut off."""
         for resource in job.resources:
             if resource not in active.machine.resources:
                 self._resources.remove(resource)
                 job = self._change(job, jobs.forget(resource))
+        return job
 
     def _end(self, job: Job) -> Turn:
         """CANCEL and DROP. What cannot be removed now stays listed and is tried again by `_sweep`."""

@@ -54,6 +54,18 @@ def test_a_second_runner_at_every_effect(setup: Setup) -> None:
         play_with(setup, Act(at, "zombie", 3 * at))
 
 
+def test_a_runner_that_wakes_up_in_a_resync_leaves_what_is_published() -> None:
+    # R12
+    for offset in range(1, 30):
+        stage = Stage(DELTA)
+        stage.go_live()
+        stage.runners.clear()
+        stage.world.now += 61.0
+        stage.acts = [Act(stage.world.effects + offset, "zombie", 5)]
+        stage.world.next_due = stage.acts[0].at
+        stage.play_out()
+
+
 def test_history_that_is_gone_is_a_named_stop() -> None:
     # R13
     stage = Stage(Setup(rows=20, chunk_rows=2))

@@ -163,17 +163,15 @@ def wish_drop(job: Job) -> Job:
 
 def acquire(owner: str, now_s: float, ttl_s: float) -> Callable[[Job], Job]:
     """Take the lease if it is free, over or ours; the row is unchanged if somebody else holds it. Taking it raises the
-    fence, renewing does not. A lease that ends further ahead than any lease does was written by a clock that was wrong:
-    it counts as over."""
+    fence; renewing does not, even after its time if nobody took it. A lease that ends further ahead than any lease does
+    was written by a clock that was wrong: it counts as over."""
 
     def acquired(job: Job) -> Job:
         mine, free = job.lease.owner == owner, not now_s < job.lease.until_s <= now_s + 2 * ttl_s
-        if not free and not mine:
-            return job
-        if not free:
-            half_used = job.lease.until_s - now_s < ttl_s / 2
-            return replace(job, lease=replace(job.lease, until_s=now_s + ttl_s)) if half_used else job
-        return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s))
+        if mine:
+            fresh = ttl_s / 2 <= job.lease.until_s - now_s <= ttl_s
+            return job if fresh else replace(job, lease=replace(job.lease, until_s=now_s + ttl_s))
+        return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s)) if free else job
 
     return acquired
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.errors import PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    DateTimeException,
+    NumberFormatException,
+    PySparkException,
+)
 
 from tidefill.errors import (
     CommitConflict,
     HistoryGone,
     KeyNotUnique,
+    QueryFailed,
     StateLost,
     TargetTouched,
     TidefillError,
@@ -20,6 +27,7 @@ from tidefill.errors import (
 )
 
 KEY_NOT_UNIQUE = "TIDEFILL_KEY_NOT_UNIQUE"
+REFUSALS = (AnalysisException, ArithmeticException, DateTimeException, NumberFormatException)
 
 # The first line whose words are in the error decides; later lines are more general.
 _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
@@ -64,7 +72,7 @@ _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
 
 
 def translate(error: Exception, missing: type[TidefillError] = TargetTouched) -> TidefillError:
-    """The error of ours; Unavailable for what is not known, because trying again from what is true is always right.
+    """The error of ours. What Spark refuses stays refused; what else is not known is Unavailable: it is tried again.
     `missing`: what it means here that there is no table."""
     text = str(error)
     first_line = next((line for line in text.splitlines() if line.strip()), "")[:300]
@@ -72,6 +80,8 @@ def translate(error: Exception, missing: type[TidefillError] = TargetTouched) ->
         if any(word in text for word in words):
             meant = missing if kind is TargetTouched else kind
             return meant(fact, detail=first_line, hint="RESYNC the job." if kind is not CommitConflict else "")
+    if isinstance(error, REFUSALS):
+        return QueryFailed("Spark refuses the query", detail=first_line, hint="Mend the data or the query.")
     return Unavailable("Spark could not do it", detail=first_line)
 
 

@@ -18,8 +18,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
-from tidefill.errors import KeyNotUnique
+from tidefill.errors import KeyNotUnique, UnsupportedKey
 from tidefill.ports import Append, Merge, Replace, TargetWrite
+from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 
@@ -34,7 +35,8 @@ WRITES = frozenset({"WRITE", "MERGE"})
 
 
 class DeltaTarget:
-    """The table of one generation at a path of its own. `session` is the job's own: its settings carry the payload."""
+    """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
+    settings of that session carry the payload of a MERGE."""
 
     def __init__(self, session: SparkSession, path: str, schema: StructType, key: Sequence[str], name: str) -> None:
         self._spark = session
@@ -97,15 +99,15 @@ class DeltaTarget:
         session = changes.sparkSession
         with translated():
             kept = changes.cache()
+            view = "__tf_" + uuid.uuid4().hex
             try:
                 expected = self._counted(kept)
                 carried = replace(payload, expected=expected) if exact else payload
-                view = "__tf_" + uuid.uuid4().hex
                 kept.createOrReplaceTempView(view)
                 with _carrying(session, carried):
                     session.sql(self._merge_sql(view, self._bounds(kept))).collect()
-                session.catalog.dropTempView(view)
             finally:
+                session.catalog.dropTempView(view)
                 kept.unpersist()
 
     def _counted(self, changes: DataFrame) -> Counts:
@@ -118,19 +120,21 @@ class DeltaTarget:
         return Counts(by_mark.get("I", 0), by_mark.get("U", 0), by_mark.get("D", 0))
 
     def _bounds(self, changes: DataFrame) -> str:
-        """Literal bounds of the first key column, so that Delta reads only the files that may match."""
+        """Constant bounds of the first key column, so that Delta reads only the files that may match."""
         name = self._key[0]
-        column = quoted(name)
-        ends = changes.agg(
-            f.min(name).cast("string").alias("low"),
-            f.max(name).cast("string").alias("high"),
-            f.count(f.when(f.col(name).isNull(), 1)).alias("nulls"),
-        ).first()
-        if ends is None or ends["low"] is None or ends["nulls"] or self._schema[name].dataType.typeName() == "binary":
+        try:
+            kind = key_types(self._schema, [name])[0]
+        except UnsupportedKey:
             return ""
-        kind = self._schema[name].dataType.simpleString()
-        low, high = (f"CAST({_literal(ends[end])} AS {kind})" for end in ("low", "high"))
-        return f" AND t.{column} >= {low} AND t.{column} <= {high}"
+        column = f.col(quoted(name))
+        nulls = f.count_if(column.isNull()).alias("nulls")
+        ends = changes.agg(f.min(column).alias("low"), f.max(column).alias("high"), nulls)
+        low_high = collectable([f.col("low"), f.col("high")], [kind, kind])
+        found = ends.select(*low_high, "nulls").first()
+        if found is None or found[0] is None or found[2]:
+            return ""
+        low, high = (literal(value, kind) for value in key_of(tuple(found)[:2], [kind, kind]).values)
+        return f" AND t.{quoted(name)} >= {low} AND t.{quoted(name)} <= {high}"
 
     def _merge_sql(self, view: str, bounds: str) -> str:
         names = [quoted(name) for name in self._schema.fieldNames()]
@@ -220,8 +224,3 @@ def _counts(operation: str, metrics: dict[str, str]) -> Counts:
     if operation == "MERGE":
         return Counts(metric("numTargetRowsInserted"), metric("numTargetRowsUpdated"), metric("numTargetRowsDeleted"))
     return Counts(inserted=metric("numOutputRows"))
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

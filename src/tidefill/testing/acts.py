@@ -76,6 +76,8 @@ def zombie(sim: Simulation, number: int) -> None:
         rescale(sim, number // 3)
     if number % 7 == 0:
         drop(sim, number)
+    elif number % 5 == 0:
+        resync(sim, number)
     if number % 11 == 0:
         sim.later("die", 1, True)
     try:

@@ -335,8 +335,16 @@ class Simulation:
             self._after_drop()
         else:
             self._check_progress(job)
+            self._check_published(job)
             if job.life is Life.FAILED:
                 self._after_failure(job)
+
+    def _check_published(self, job: Job) -> None:
+        """What users see stays until its successor is there."""
+        if job.published is None or job.life is Life.CANCELLING:
+            return
+        if self.path(replace(job, generation=job.published)) not in self.catalog.tables:
+            raise Violation("I9 clean", f"the published generation {job.published} of {job.id} was removed")
 
     def _check_progress(self, job: Job) -> None:
         if job.progress is None:

@@ -116,6 +116,12 @@ class DeltaUpstream:
                 detail=f"Its identity was {at.identity} and is {survey.identity}.",
                 hint="RESYNC the job to build it anew from the new table, or drop it.",
             )
+        if max(survey.commits) < number_of(at):
+            raise UpstreamReplaced(
+                f"{self._path} went back",
+                detail=f"It is at version {max(survey.commits)}, the job has seen {number_of(at)}.",
+                hint="RESYNC the job to build it anew.",
+            )
         needed = range(number_of(at) + 1, max(survey.commits) + 1)
         missing = [version for version in needed if version not in survey.commits]
         if missing:
