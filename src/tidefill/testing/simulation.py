@@ -340,8 +340,8 @@ class Simulation:
                 self._after_failure(job)
 
     def _check_published(self, job: Job) -> None:
-        """What users see stays until its successor is there."""
-        if job.published is None or job.life is Life.CANCELLING:
+        """What users see stays until its successor is there. (An older copy of the store may name an older one.)"""
+        if job.published is None or job.life is Life.CANCELLING or self.world.seen["restore store"]:
             return
         if self.path(replace(job, generation=job.published)) not in self.catalog.tables:
             raise Violation("I9 clean", f"the published generation {job.published} of {job.id} was removed")
