@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from tidefill.core.jobs import (
     NAME_CHARACTERS_MAX,
@@ -30,12 +30,12 @@ from tidefill.core.jobs import (
 )
 from tidefill.core.lifecycle import Life
 from tidefill.core.progress import Progress
-from tidefill.errors import Fenced, InvalidSetting, NameTaken, TidefillError, UnknownJob
+from tidefill.errors import Fenced, InvalidSetting, NameTaken, UnknownJob
 from tidefill.ports import Store
+from tidefill.testing.expecting import raised
 
 MakeStore: TypeAlias = Callable[[], Store]
 StoreTest: TypeAlias = Callable[[MakeStore], None]
-E = TypeVar("E", bound=TidefillError)
 
 ODD_NAMES = (
     "orders",
@@ -72,7 +72,7 @@ def an_equal_definition_attaches(make_store: MakeStore) -> None:
 def another_definition_is_refused(make_store: MakeStore) -> None:
     store = make_store()
     first = store.create(_job("a", "x"))
-    error = _raised(NameTaken, lambda: store.create(replace(_job("b", "x"), definition="another")))
+    error = raised(NameTaken, lambda: store.create(replace(_job("b", "x"), definition="another")))
     assert "x" in error.fact
     assert error.hint, "the one who reads it needs to know what to do"
     assert list(store.jobs()) == [first]
@@ -84,7 +84,7 @@ def names_ignore_case(make_store: MakeStore) -> None:
     assert store.find("ORDERS_STRASSE") == first
     assert store.create(_job("b", "orders_STRAßE")) == first
     assert first.name == "Orders_Straße", "the name is shown as it was written"
-    _raised(NameTaken, lambda: store.create(replace(_job("c", "oRDERS_strasse"), definition="another")))
+    raised(NameTaken, lambda: store.create(replace(_job("c", "oRDERS_strasse"), definition="another")))
 
 
 def any_text_can_be_a_name(make_store: MakeStore) -> None:
@@ -105,8 +105,8 @@ def the_longest_name(make_store: MakeStore) -> None:
     found = store.find(longest)
     assert found is not None
     assert found.name == longest
-    _raised(InvalidSetting, lambda: store.create(_job("b", longest + "x")))
-    _raised(InvalidSetting, lambda: store.change("a", lambda job: replace(job, name=longest + "x")))
+    raised(InvalidSetting, lambda: store.create(_job("b", longest + "x")))
+    raised(InvalidSetting, lambda: store.change("a", lambda job: replace(job, name=longest + "x")))
     assert list(store.jobs()) == [found]
 
 
@@ -116,7 +116,7 @@ def what_is_not_there(make_store: MakeStore) -> None:
     assert store.find("a") is None
     assert list(store.jobs()) == []
     assert list(store.events("a")) == []
-    _raised(UnknownJob, lambda: store.change("a", wish_pause(Pause.ALL)))
+    raised(UnknownJob, lambda: store.change("a", wish_pause(Pause.ALL)))
 
 
 def jobs_come_by_name(make_store: MakeStore) -> None:
@@ -180,7 +180,7 @@ def whoever_is_fenced_changes_nothing(make_store: MakeStore) -> None:
     old = store.change("a", acquire("one", 0.0, 60.0)).lease.fence
     new = store.change("a", acquire("two", 60.0, 60.0)).lease.fence
     before = store.job("a")
-    _raised(Fenced, lambda: store.change("a", fenced(old, intend("slot"))))
+    raised(Fenced, lambda: store.change("a", fenced(old, intend("slot"))))
     assert store.job("a") == before
     assert store.change("a", fenced(new, intend("slot"))).resources == ("slot",)
 
@@ -206,7 +206,7 @@ def a_job_that_is_being_dropped_keeps_its_name(make_store: MakeStore) -> None:
         if life is not Life.DROPPED:
             held = store.change("a", _now(life))
             assert store.find("x") == held
-            _raised(NameTaken, lambda: store.create(replace(_job("b", "x"), definition="another")))
+            raised(NameTaken, lambda: store.create(replace(_job("b", "x"), definition="another")))
 
 
 def delete_takes_the_events_along(make_store: MakeStore) -> None:
@@ -280,14 +280,6 @@ def _job(job_id: str, name: str = "") -> Job:
 
 def _now(life: Life) -> Callable[[Job], Job]:
     return lambda job: replace(job, life=life)
-
-
-def _raised(kind: type[E], call: Callable[[], object]) -> E:
-    try:
-        call()
-    except kind as error:
-        return error
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 STORE_SUITE: tuple[StoreTest, ...] = (

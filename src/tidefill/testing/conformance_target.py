@@ -26,11 +26,11 @@ from tidefill.core.keys import TOP, Key, Timestamp
 from tidefill.core.state import JobState, initial
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import DONE, Coverage, Split, Upto, start
-from tidefill.errors import Bug, CommitConflict, KeyNotUnique, StateLost, TargetTouched, TidefillError
+from tidefill.errors import Bug, CommitConflict, KeyNotUnique, StateLost, TargetTouched
 from tidefill.ports import Append, Merge, Replace, Target, TargetWrite
+from tidefill.testing.expecting import raised
 
 F = TypeVar("F")
-E = TypeVar("E", bound=TidefillError)
 Row: TypeAlias = tuple[Any, ...]
 Marked: TypeAlias = tuple[str, int | None, Row | None]
 
@@ -131,9 +131,9 @@ def a_table_that_was_removed(harness: TargetHarness[F]) -> None:
     payload = _payload(harness, 2)
     harness.remove()
     for handle in (target, harness.target()):
-        _raised(TargetTouched, handle.log)
-        _raised(TargetTouched, lambda handle=handle: handle.commit(write, payload))  # type: ignore[misc]
-        _raised(TargetTouched, handle.log)
+        raised(TargetTouched, handle.log)
+        raised(TargetTouched, lambda handle=handle: handle.commit(write, payload))  # type: ignore[misc]
+        raised(TargetTouched, handle.log)
 
 
 def a_table_that_was_made_anew(harness: TargetHarness[F]) -> None:
@@ -142,7 +142,7 @@ def a_table_that_was_made_anew(harness: TargetHarness[F]) -> None:
     anchor = _truth(harness).anchor(OURS)
     harness.remove()
     harness.target().prepare()
-    _raised(TargetTouched, lambda: _truth(harness, anchor))
+    raised(TargetTouched, lambda: _truth(harness, anchor))
 
 
 # Writes
@@ -293,7 +293,7 @@ def _touched_meanwhile(way: str) -> TargetTest:
         _filled(harness, [row(1)])
         late = _written(harness, way, row(50), lambda: harness.foreign_append([row(60)]))
         _commit_or_conflict(harness.target(), late, _payload(harness, 2))
-        _raised(TargetTouched, lambda: _truth(harness))
+        raised(TargetTouched, lambda: _truth(harness))
 
     test.__name__ = f"a_stranger_writes_during_{way}"
     return test
@@ -347,21 +347,21 @@ def an_update_that_meets_two_rows(harness: TargetHarness[F]) -> None:
     _commit(harness, Merge(harness.marked([("U", 1, row(1, 9))]), exact=True), 3)
     assert _last_payload(harness).expected == Counts(updated=1)
     assert _last(harness).counts.updated == 2
-    _raised(KeyNotUnique, lambda: _truth(harness))
+    raised(KeyNotUnique, lambda: _truth(harness))
 
 
 def a_deletion_that_meets_two_rows(harness: TargetHarness[F]) -> None:
     _twice(harness)
     _commit(harness, Merge(harness.marked([("D", 1, None)]), exact=True), 3)
     assert _last(harness).counts.deleted == 2
-    _raised(KeyNotUnique, lambda: _truth(harness))
+    raised(KeyNotUnique, lambda: _truth(harness))
 
 
 def _wrong_mark(name: str, change: Marked) -> TargetTest:
     def test(harness: TargetHarness[Any]) -> None:
         _filled(harness, [row(1)])
         _commit(harness, Merge(harness.marked([change]), exact=True), 2)
-        _raised((KeyNotUnique, Bug), lambda: _truth(harness))
+        raised((KeyNotUnique, Bug), lambda: _truth(harness))
 
     test.__name__ = f"{name}_is_noticed"
     return test
@@ -396,8 +396,8 @@ def _foreign(name: str, touch: Callable[[TargetHarness[Any]], None]) -> TargetTe
         anchor = _truth(harness).anchor(OURS)
         touch(harness)
         _assert_log(harness, Effect.BIRTH, Effect.WRITE, Effect.WRITE, Effect.FOREIGN)
-        _raised(TargetTouched, lambda: _truth(harness))
-        _raised(TargetTouched, lambda: _truth(harness, anchor))
+        raised(TargetTouched, lambda: _truth(harness))
+        raised(TargetTouched, lambda: _truth(harness, anchor))
 
     test.__name__ = f"a_stranger_{name}"
     return test
@@ -420,7 +420,7 @@ def a_stranger_between_plan_and_commit(harness: TargetHarness[F]) -> None:
     harness.foreign_append([row(9)])
     harness.target().commit(Append(harness.frame([row(2)])), payload)
     assert _steps(harness) == [1, 2], "the target does not know; the log does"
-    _raised(TargetTouched, lambda: _truth(harness))
+    raised(TargetTouched, lambda: _truth(harness))
 
 
 def optimize_between_plan_and_commit(harness: TargetHarness[F]) -> None:
@@ -442,8 +442,8 @@ def a_cleaned_log_needs_the_anchor(harness: TargetHarness[F]) -> None:
     anchor = _truth(harness).anchor(OURS)
     harness.clean_log(keep=1)
     assert [entry.effect for entry in harness.target().log()] == [Effect.NONE]
-    _raised(StateLost, lambda: _truth(harness))
-    _raised(StateLost, lambda: _truth(harness, old))
+    raised(StateLost, lambda: _truth(harness))
+    raised(StateLost, lambda: _truth(harness, old))
     truth = _truth(harness, anchor)
     assert (truth.state, truth.buried) == (_state(1), True)
     _commit(harness, Append(harness.frame([row(2)])), 2)
@@ -599,14 +599,6 @@ def _same(found: Iterable[Row], expected: Iterable[Row]) -> None:
 def _needs(harness: TargetHarness[F], can: TargetCan) -> None:
     if can not in harness.capabilities:
         raise SkipTest(f"the harness cannot {can.value}")
-
-
-def _raised(kind: type[E] | tuple[type[E], ...], call: Callable[[], object]) -> E:
-    try:
-        call()
-    except kind as error:
-        return error
-    raise AssertionError(f"{kind} was not raised")
 
 
 TARGET_SUITE: tuple[TargetTest, ...] = (

@@ -29,11 +29,11 @@ from tidefill.core.keys import TOP, Key, Timestamp, Value, key_from_json, key_to
 from tidefill.core.step import Changed
 from tidefill.core.version import Version, newer, version_from_json, version_to_json
 from tidefill.core.walk import DONE, Coverage, Range, Split, Upto, covered_ranges, covers
-from tidefill.errors import HistoryGone, KeyNotUnique, TidefillError, Unreadable, UpstreamReplaced
+from tidefill.errors import HistoryGone, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.ports import Halves, Upstream
+from tidefill.testing.expecting import raised
 
 F = TypeVar("F")
-E = TypeVar("E", bound=TidefillError)
 Row: TypeAlias = tuple[Value, ...]
 KeyValues: TypeAlias = tuple[Value, ...]
 Write: TypeAlias = tuple[Row | None, Row | None]
@@ -181,7 +181,7 @@ def a_version_lasts_or_ends_with_its_head(harness: UpstreamHarness[F]) -> None:
         _same(harness.collect(early), NINE)
     else:
         assert not upstream.readable(old)
-        _raised(Unreadable, lambda: harness.collect(early))
+        raised(Unreadable, lambda: harness.collect(early))
 
 
 def versions_are_newer_and_of_one_table(harness: UpstreamHarness[F]) -> None:
@@ -462,7 +462,7 @@ def another_table_under_the_name(harness: UpstreamHarness[F]) -> None:
     with _first(harness) as (upstream, head):
         assert head.identity != old.identity
         upstream.check(head)
-        error = _raised(UpstreamReplaced, lambda: upstream.check(old))
+        error = raised(UpstreamReplaced, lambda: upstream.check(old))
         assert error.hint, "the one who reads it needs to know what to do"
 
 
@@ -475,10 +475,10 @@ def lost_history(harness: UpstreamHarness[F]) -> None:
     upstream.prepare(None)
     upstream.check(old)
     harness.lose_history()
-    assert _raised(HistoryGone, lambda: upstream.check(old)).hint
+    assert raised(HistoryGone, lambda: upstream.check(old)).hint
     again = harness.upstream()
     again.prepare(None)
-    _raised(HistoryGone, lambda: again.check(old))
+    raised(HistoryGone, lambda: again.check(old))
 
 
 def lost_history_is_never_read_wrong(harness: UpstreamHarness[F]) -> None:
@@ -502,7 +502,7 @@ def a_key_that_is_there_twice(harness: UpstreamHarness[F]) -> None:
     _needs(harness, Can.HOLD_DUPLICATES)
     harness.create(ORDINARY, [*NINE, row(4711, 1), row(4711, 8)])
     with _first(harness) as (upstream, head):
-        error = _raised(KeyNotUnique, lambda: upstream.check_keys(head))
+        error = raised(KeyNotUnique, lambda: upstream.check_keys(head))
         assert "4711" in str(error), "it names the key"
 
 
@@ -510,7 +510,7 @@ def a_key_that_is_null(harness: UpstreamHarness[F]) -> None:
     _needs(harness, Can.HOLD_DUPLICATES)
     harness.create(ORDINARY, [*NINE, (None, 1, 1, 1)])
     with _first(harness) as (upstream, head):
-        _raised(KeyNotUnique, lambda: upstream.check_keys(head))
+        raised(KeyNotUnique, lambda: upstream.check_keys(head))
 
 
 def keys_are_checked_at_their_version(harness: UpstreamHarness[F]) -> None:
@@ -841,14 +841,6 @@ def _same(found: Iterable[Row], expected: Iterable[Row]) -> None:
 def _needs(harness: UpstreamHarness[F], can: Can) -> None:
     if can not in harness.capabilities:
         raise SkipTest(f"the system cannot {can.value}")
-
-
-def _raised(kind: type[E], call: Callable[[], object]) -> E:
-    try:
-        call()
-    except kind as error:
-        return error
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 UPSTREAM_SUITE: tuple[UpstreamTest, ...] = (
