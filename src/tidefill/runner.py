@@ -162,9 +162,10 @@ class Runner:
     def _run(self, job: Job) -> Turn:
         job, active = self._activate(job)
         truth = self._truth(job, active)
+        knobs = job.knobs()
         glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
-        seen = active.machine.look(truth, glimpse, job.knobs())
-        plan: Plan = plan_step(truth.state, seen, job.knobs(), active.machine.shape)
+        seen = active.machine.look(truth, glimpse, knobs)
+        plan: Plan = plan_step(truth.state, seen, knobs, active.machine.shape)
         match plan:
             case Step():
                 return self._step(job, active, truth, plan)
@@ -236,7 +237,7 @@ class Runner:
 
     def _pace(self, job: Job, active: _Active) -> Pace:
         now_s, limit = self._clock.now_s(), job.settings.rate_limit
-        if job.settings.chunk_rows is not None or active.sizing.fixed:
+        if job.settings.chunk_rows != (active.sizing.rows if active.sizing.fixed else None):
             active.sizing = self._sizing(job)
         rows = sizing.chunk_rows(active.sizing, limit)
         active.bucket = throttle.refill(active.bucket, now_s, limit, rows * job.settings.parallelism)
@@ -308,8 +309,10 @@ class Runner:
         return Turn(False, POLL_S if for_s is None else min(max(for_s, 0.0), BACKOFF_MAX_S))
 
     def _release_idle(self, job: Job, active: _Active, heads: Mapping[Table, Version]) -> None:
+        if not any(version.carry for version in heads.values()):
+            return
         text = _versions_to_text(heads)
-        if any(version.carry for version in heads.values()) and text != job.released:
+        if text != job.released:
             self._change(job, lambda row: replace(row, released=text))
             active.machine.release(heads)
 

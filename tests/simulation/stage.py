@@ -30,7 +30,7 @@ class Stage(Simulation):
     @property
     def target(self) -> Table:
         """The table of the newest generation."""
-        return self.catalog.tables[self.path(self.job)]
+        return self.catalog.tables[self.path(self.job, self.job.generation)]
 
     @property
     def state(self) -> JobState:

@@ -104,7 +104,7 @@ class TwoJobs(Stage):
     def build_top(self, job: Job) -> Backfill[Frame]:
         """The machine of `top`."""
         upstream = DeltaLike(self.world, self._below, self.walk_of)
-        target = MemoryTarget(self.world, self.tops, self.path(job), job.name)
+        target = MemoryTarget(self.world, self.tops, self.path(job, job.generation), job.name)
         return Backfill({"t": upstream}, RowByRow(lambda found: found), target, self.world.new_uuid)
 
     def _below(self):  # type: ignore[no-untyped-def]

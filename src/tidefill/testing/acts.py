@@ -132,7 +132,7 @@ def clock(sim: Simulation, number: int) -> None:
 
 def _target(sim: Simulation) -> Table | None:
     job = sim.store.rows.get(sim.job_id)
-    return None if job is None else sim.catalog.tables.get(sim.path(job))
+    return None if job is None else sim.catalog.tables.get(sim.path(job, job.generation))
 
 
 def optimize(sim: Simulation, number: int) -> None:

@@ -21,6 +21,7 @@ from tidefill.ports import Halves
 from tidefill.testing.tables import Frame, Row, Table, WalkOf
 from tidefill.testing.world import World
 
+EVERYTHING = Range(None, None)
 Bend = Callable[[list[Key], Split], list[Key]]
 
 
@@ -43,6 +44,13 @@ def spaced(keys: list[Key], split: Split, rows: int) -> list[Key]:
         return []
     inside = sorted(key for key in keys if left.holds(key))
     return inside[rows - 1 : -1 : rows]
+
+
+def rows_in(wanted: Range, rows: list[Row], walk_of: WalkOf) -> list[Row]:
+    """Those of the rows whose place is in the range."""
+    if wanted == EVERYTHING:
+        return rows
+    return [row for row in rows if wanted.holds(walk_of(row))]
 
 
 def refuse_duplicates(rows: list[Row]) -> None:
@@ -162,7 +170,7 @@ class DeltaLike:
                 if number < table.readable_from:
                     raise Unreadable(f"files of version {number} are gone")
                 bag = table.snapshots[min(number, table.version)]
-                found += [row for rows in bag.values() for row in rows if wanted.holds(self._walk_of(row))]
+                found += rows_in(wanted, [row for rows in bag.values() for row in rows], self._walk_of)
             return found
 
         return evaluate

@@ -20,7 +20,7 @@ from tidefill.core.version import Snapshot, Version, lies_between
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced
 from tidefill.ports import Halves
-from tidefill.testing.memory_delta import Bend, honest, refuse_duplicates, spaced
+from tidefill.testing.memory_delta import Bend, honest, refuse_duplicates, rows_in, spaced
 from tidefill.testing.tables import Frame, Row, WalkOf
 from tidefill.testing.world import World
 
@@ -303,7 +303,7 @@ class PostgresLike:
             found: list[Row] = []
             for wanted in ranges:
                 self._world.effect("upstream.rows.read")
-                found += [row for row in self._rows_of(head).values() if wanted.holds(self._walk_of(row))]
+                found += rows_in(wanted, list(self._rows_of(head).values()), self._walk_of)
             return found
 
         return evaluate

@@ -10,7 +10,7 @@ from tidefill.core.walk import Split, rest
 from tidefill.testing.derivations import QUERIES
 from tidefill.testing.memory_delta import Bend, honest
 
-EFFECTS = 760
+EFFECTS = 560
 EARLY = 25
 WRITE_EVERY = 15
 

@@ -13,6 +13,7 @@ from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Life
 from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState
+from tidefill.core.step import Reason
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import Coverage, covered_ranges
 from tidefill.ports import Upstream
@@ -151,20 +152,20 @@ class Simulation:
             key = self.keys[row] = Key(tuple([row[column] for column in self.setup.walk]))
         return key
 
-    def path(self, job: Job) -> str:
+    def path(self, job: Job, generation: int) -> str:
         """Where a generation of a job lives; never used twice."""
-        return f"{job.name}-{job.id}-{job.generation}"
+        return f"{job.name}-{job.id}-{generation}"
 
     def build(self, job: Job) -> Backfill[Frame]:
         """The machine of a job, as an engine would make it."""
-        setup = self.setup
+        setup, path = self.setup, self.path(job, job.generation)
         upstream: Upstream[Frame]
         if setup.postgres:
             upstream = PostgresLike(
                 self.world,
                 lambda: self.server,
                 self.walk_of,
-                f"slot-{self.path(job)}",
+                f"slot-{path}",
                 bend=bend(setup),
                 estimate_times=setup.estimate_times,
             )
@@ -177,7 +178,7 @@ class Simulation:
                 bend=bend(setup),
                 estimate_times=setup.estimate_times,
             )
-        target = MemoryTarget(self.world, self.catalog, self.path(job), job.name, self._committed)
+        target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
         return Backfill({"t": upstream}, self.query.make(), target, self.world.new_uuid)
 
     def remove(self, resource: str) -> None:
@@ -343,7 +344,7 @@ class Simulation:
         """What users see stays until its successor is there. (An older copy of the store may name an older one.)"""
         if job.published is None or job.life is Life.CANCELLING or self.world.seen["restore store"]:
             return
-        if self.path(replace(job, generation=job.published)) not in self.catalog.tables:
+        if self.path(job, job.published) not in self.catalog.tables:
             raise Violation("I9 clean", f"the published generation {job.published} of {job.id} was removed")
 
     def _check_progress(self, job: Job) -> None:
@@ -413,7 +414,7 @@ class Simulation:
             if self.world.effects >= EFFECTS:
                 self._lift_limits()
             self.play(number)
-            if self.world.effects >= EFFECTS or number % 5 == 0:
+            if self._is_at_rest() or number % 5 == 0:
                 self._write_between(self.script.seed * 1000 + number)
             number += 1
         self.settle()
@@ -423,6 +424,11 @@ class Simulation:
         if self.script.quiet:
             return bool(self.acts)
         return self.world.effects < EFFECTS or self.steps < STEPS_MIN
+
+    def _is_at_rest(self) -> bool:
+        """Nobody would learn anything from another turn."""
+        job = self.store.rows.get(self.job_id)
+        return job is not None and job.waiting == Reason.IDLE.value
 
     def _write_between(self, number: int) -> None:
         if not self.script.quiet:
@@ -477,8 +483,7 @@ class Simulation:
         for number in range(40):
             self.world.now += 61.0
             self.play(number)
-            job = self.store.rows[self.job_id]
-            if job.waiting == "up to date" and number > 2:
+            if self._is_at_rest() and number > 2:
                 break
         else:
             raise Violation("I5 progress", f"never at rest: {self._job_text()}")
