@@ -1,0 +1,1 @@
+"""Views, pure: from the SQL of a user to the parts that can be kept up to date."""

@@ -1,0 +1,234 @@
+"""What a view over one table, row by row, must not have, and what to write in its place.
+
+A clause or a kind of expression that nobody thought of is refused too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidefill.errors import UnsupportedQuery
+from tidefill.views.functions import (
+    AGGREGATES,
+    GENERATORS,
+    VOLATILE,
+    VOLATILE_WITHOUT_ARGUMENTS,
+    Call,
+    calls,
+    without_types,
+)
+from tidefill.views.source import Source, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`words` are looked for, in this order, to say where it is."""
+
+    fact: str
+    hint: str
+    words: tuple[str, ...] = ()
+
+
+_AS_YET = "A view is made from one table, row by row, as yet."
+_READER = "Leave it out here, and apply it where the view is read."
+
+_STATEMENTS = Rule("there are several statements", "Give one SELECT at a time.")
+_NO_SELECT = Rule("the query does not begin with SELECT", "Write SELECT ... FROM table WHERE condition.")
+_WITH = Rule("the query has a WITH", "Write the inner query out, or make it a view of its own.", ("WITH",))
+_SETS = Rule(
+    "the query puts queries together (UNION, EXCEPT, INTERSECT)",
+    "Make a view of each of them.",
+    ("UNION", "EXCEPT", "INTERSECT", "MINUS"),
+)
+_PIPE = Rule("the query has pipes (|>)", "Write SELECT ... FROM table WHERE condition.")
+_JOIN = Rule("the query joins tables", f"{_AS_YET} Make a view of each and join where they are read.", ("JOIN", "FROM"))
+_GROUP = Rule("the query groups rows", f"{_AS_YET} Group where the view is read.", ("GROUP BY", "HAVING"))
+_DISTINCT = Rule("the query removes duplicates (DISTINCT)", _READER, ("DISTINCT",))
+_LIMIT = Rule(
+    "the query takes only some rows (LIMIT, OFFSET, TOP, FETCH)", _READER, ("LIMIT", "OFFSET", "FETCH", "TOP")
+)
+_SAMPLE = Rule("the query takes a sample of the rows", _READER, ("TABLESAMPLE",))
+_WINDOW = Rule(
+    "the query has a window function",
+    "Its result depends on other rows. Compute it where the view is read.",
+    ("OVER", "QUALIFY", "WINDOW"),
+)
+_PLACES = Rule(
+    "the query says where rows are placed (CLUSTER, DISTRIBUTE or SORT BY)",
+    "Leave it out: a table has no order.",
+    ("CLUSTER BY", "DISTRIBUTE BY", "SORT BY"),
+)
+_PIVOT = Rule("the query turns rows into columns (PIVOT)", _READER, ("PIVOT", "UNPIVOT"))
+_GENERATOR = Rule(
+    "the query can make several rows out of one",
+    "Keep the array or map as a column, and explode it where the view is read.",
+    ("LATERAL",),
+)
+_VERSION = Rule(
+    "the query reads one version of the table", "Leave it out: the view follows the table.", ("VERSION", "TIMESTAMP")
+)
+_NO_TABLE = Rule("the query reads no table", f"{_AS_YET} Name a table after FROM.")
+_NOT_A_TABLE = Rule(
+    "the query reads something else than a table",
+    "Name a table after FROM, and an alias for it at most: no function, stream, list of values or new column names.",
+    ("FROM",),
+)
+_SUBQUERY = Rule("the query has a subquery", f"{_AS_YET} Make the subquery a view of its own.", ("FROM",))
+_OTHER_CLAUSE = Rule("the query has a clause that is not supported", "Write SELECT ... FROM table WHERE condition.")
+
+_PARAMETER = Rule("the query has a parameter, or a path after a colon", "Write the value; for a path use variant_get.")
+_AGGREGATE = Rule("the query has an aggregate function", f"{_AS_YET} Aggregate where the view is read.")
+_IDENTIFIER = Rule("a name is computed (IDENTIFIER)", "Write the name itself.")
+_VOLATILE = Rule(
+    "the function gives something else each time, or depends on the session",
+    "Let the writers of the table fill a column with it. A column of that name is written with the table: t.user.",
+)
+_TIME_WORD = Rule(
+    "the text is a word for a time, which Spark reads as the time of the query where it expects a date",
+    "Write the date itself.",
+)
+_STAR = Rule("a star stands inside of an expression", "Name the columns.")
+_OTHER_EXPRESSION = Rule(
+    "the expression is not known to be a function of one row",
+    "Use operators and functions of the row's own columns; put names that are keywords in backticks.",
+)
+_RESERVED = Rule("names that begin with __tf_ are reserved", "Choose another name.")
+_METADATA = Rule("the query reads where a row is stored (_metadata)", "Leave it out: rows move between files.")
+_LONG_QUALIFIER = Rule(
+    "a column has the name of the table with its schema in front of it", "Give the table an alias, and use that."
+)
+
+_SIGNS = {"|>": _PIPE, "?": _PARAMETER, "?::": _PARAMETER, ":": _PARAMETER, "@": _VERSION}
+_CLAUSES = {
+    "with": _WITH,
+    "joins": _JOIN,
+    "group": _GROUP,
+    "having": _GROUP,
+    "distinct": _DISTINCT,
+    "limit": _LIMIT,
+    "offset": _LIMIT,
+    "qualify": _WINDOW,
+    "windows": _WINDOW,
+    "laterals": _GENERATOR,
+    "cluster": _PLACES,
+    "distribute": _PLACES,
+    "sort": _PLACES,
+    "sample": _SAMPLE,
+    "version": _VERSION,
+    "pivots": _PIVOT,
+}
+_ALLOWED_CLAUSES = {"expressions", "from", "where", "order"}
+_ALLOWED_OF_TABLE = {"this", "db", "catalog", "alias"}
+
+_KNOWN = (
+    exp.Condition, exp.Identifier, exp.Var, exp.Alias, exp.Tuple, exp.Lambda, exp.Interval, exp.AtTimeZone,
+    exp.FromTimeZone, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.JSONPath, exp.JSONPathPart,
+)  # fmt: skip
+_TIME_WORDS = re.compile(r"(?i:now)|(?i:today|tomorrow|yesterday)(\s+[A-Z+-]\S*)?")
+
+
+def check_words(source: Source, tokens: Sequence[Token]) -> None:
+    """What the words alone tell, before the parse."""
+    for token in tokens:
+        if token.word == ";":
+            raise _refusal(source, _STATEMENTS, token)
+        if token.is_name and token.name.lower().startswith("__tf_"):
+            raise _refusal(source, _RESERVED, token)
+    for token in without_types(tokens):
+        if token.word in _SIGNS:
+            raise _refusal(source, _SIGNS[token.word], token)
+    match [token.word for token in tokens[:3]]:
+        case ["WITH", *_]:
+            raise _refusal(source, _WITH, tokens[0])
+        case ["SELECT", "TOP", count] if count.isdigit():
+            raise _refusal(source, _LIMIT, tokens[1])
+        case [first, *_] if first != "SELECT":
+            raise _refusal(source, _NO_SELECT, tokens[0])
+    for before, token in itertools.pairwise(tokens):
+        if before.word == "FOR" and token.word in ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"):
+            raise _refusal(source, _VERSION, token)
+
+
+def check_clauses(source: Source, tokens: Sequence[Token], tree: exp.Expr) -> exp.Select:
+    """The statement is a SELECT of items from one table with a condition and an order, and nothing more."""
+    if isinstance(tree, exp.SetOperation):
+        raise _refusal(source, _SETS, *tokens)
+    if not isinstance(tree, exp.Select):
+        raise _refusal(source, _NO_SELECT, *tokens)
+    _check_parts(source, tokens, tree, _ALLOWED_CLAUSES)
+    origin = tree.args.get("from_")
+    if origin is None:
+        raise _refusal(source, _NO_TABLE, *tokens)
+    match origin.this:
+        case exp.Table():
+            _check_parts(source, tokens, origin.this, _ALLOWED_OF_TABLE)
+        case exp.Query():
+            raise _refusal(source, _SUBQUERY, *tokens)
+        case _:
+            raise not_a_table(source, tokens)
+    return tree
+
+
+def not_a_table(source: Source, tokens: Sequence[Token]) -> UnsupportedQuery:
+    return _refusal(source, _NOT_A_TABLE, *tokens)
+
+
+def check_expression(source: Source, tokens: Sequence[Token], tree: exp.Expr) -> frozenset[str]:
+    """The expression is a function of one row. Gives the names of the functions that it calls."""
+    for rule, token in _found(tokens, tree):
+        raise source.refusal(rule.fact, rule.hint, token.start, tokens[-1].end)
+    return frozenset(call.name for call in calls(tokens))
+
+
+def check_qualifiers(source: Source, tokens: Sequence[Token], qualifiers: Iterable[tuple[str, ...]]) -> None:
+    """No column is named as `schema.table.column`: where the texts are read, the table has one name without dots."""
+    for parts, first in itertools.product(qualifiers, range(len(tokens))):
+        part = tokens[first : first + 2 * len(parts)]
+        names, dots = tuple(token.name.lower() for token in part[::2]), [token.word for token in part[1::2]]
+        if len(parts) > 1 and names == parts and dots == ["."] * len(parts):
+            raise source.refusal(_LONG_QUALIFIER.fact, _LONG_QUALIFIER.hint, tokens[first].start, tokens[-1].end)
+
+
+def _check_parts(source: Source, tokens: Sequence[Token], tree: exp.Expr, allowed: set[str]) -> None:
+    for part, value in tree.args.items():
+        part = part.rstrip("_")  # of those that are keywords of Python
+        if value and part not in allowed:
+            raise _refusal(source, _CLAUSES.get(part, _OTHER_CLAUSE), *tokens)
+
+
+def _found(tokens: Sequence[Token], tree: exp.Expr) -> Iterator[tuple[Rule, Token]]:
+    """What is wrong with the expression, that with the best name for it first."""
+    nodes = tuple(tree.walk())
+    yield from ((_SUBQUERY, tokens[0]) for node in nodes if isinstance(node, exp.Query | exp.Values))
+    yield from ((_WINDOW, tokens[0]) for node in nodes if isinstance(node, exp.Window))
+    yield from ((rule, call.token) for call in calls(tokens) if (rule := _rule_of(call)))
+    yield from ((_AGGREGATE, tokens[0]) for node in nodes if isinstance(node, exp.AggFunc))
+    yield from ((_TIME_WORD, token) for token in tokens if _is_time_word(token))
+    yield from ((_METADATA, token) for token in tokens if token.is_name and token.name.lower() == "_metadata")
+    yield from ((_STAR, tokens[0]) for node in nodes if isinstance(node, exp.Star))
+    yield from ((_OTHER_EXPRESSION, tokens[0]) for node in nodes if not isinstance(node, _KNOWN))
+
+
+def _rule_of(call: Call) -> Rule | None:
+    name = call.last_name
+    if name in VOLATILE or (name in VOLATILE_WITHOUT_ARGUMENTS and not call.has_arguments):
+        return _VOLATILE
+    if name in GENERATORS:
+        return _GENERATOR
+    if AGGREGATES.fullmatch(name):
+        return _AGGREGATE
+    return _IDENTIFIER if name == "identifier" else None
+
+
+def _is_time_word(token: Token) -> bool:
+    return token.is_string and bool(_TIME_WORDS.fullmatch(token.text.lstrip("rR").strip("'\"").strip()))
+
+
+def _refusal(source: Source, rule: Rule, *tokens: Token) -> UnsupportedQuery:
+    starts = (token.start for word in rule.words for token in tokens if token.word == word)
+    return source.refusal(rule.fact, rule.hint, next(starts, tokens[0].start))
