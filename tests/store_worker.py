@@ -1,25 +1,31 @@
 """Processes for `test_store.py`, each of which does the same as the others, to the same jobs, at the same time.
 
-    python -m tests.store_worker FILE PROCESSES
+    python -m tests.store_worker FILE PROCESSES share|contend
 
 prints as JSON what each says that it did. The processes are forked, so that the imports are paid for once.
 """
 
 import json
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from random import Random
 from typing import Any
 
 from tidefill.core.jobs import Job, Pause, acquire, fenced, intend, release_lease, wish_pause, wish_resume
-from tidefill.errors import Fenced
+from tidefill.core.lifecycle import Life
+from tidefill.core.tables import Registered
+from tidefill.errors import Fenced, InUse, NameTaken, UnknownJob, UnknownTable
 from tidefill.store import SqlStore, open_store
 
 NAMES = ("orders", "Events", "überall")
+CONTENDED = "fought_over"
+READER = "reader of it"
 DEFINITION = '{"query": "SELECT 1"}'
 OPERATIONS = 24
 LEASE_S = 0.004
@@ -36,14 +42,15 @@ class Done:
     wishes: list[str] = field(default_factory=list)
 
 
-def main(path: str, processes: str) -> None:
+def main(path: str, processes: str, what: str) -> None:
     context, number = get_context("fork"), int(processes)
     together = context.Barrier(number)
     with context.Pool(number, together.wait) as pool:
-        print(json.dumps(pool.map(partial(work, path), range(number), chunksize=1)))
+        print(json.dumps(pool.map(partial(WORK[what], path), range(number), chunksize=1)))
 
 
-def work(path: str, worker: int) -> dict[str, Any]:
+def share(path: str, worker: int) -> dict[str, Any]:
+    """Several at work on jobs that all of them have."""
     chance, done = Random(worker), Done()
     with open_store(path) as store:
         for name in chance.sample(NAMES, len(NAMES)):
@@ -94,6 +101,70 @@ def lease(store: SqlStore, job_id: str, mark: str, done: Done) -> None:
 
 
 OPERATE: tuple[Callable[[SqlStore, str, str, Done], None], ...] = (wish, append, lease)
+
+
+LOOK = """
+    SELECT (SELECT count(*) FROM jobs WHERE active AND name_key = :name),
+           (SELECT count(*) FROM tables WHERE name_key = :name),
+           (SELECT count(*) FROM jobs WHERE active AND name_key LIKE :reader)
+"""
+
+
+def contend(path: str, worker: int) -> dict[str, Any]:
+    """Several at odds over what a name shall be, a table, a job or nothing, while others read whatever it is. What is
+    seen comes from one statement, for two would see two moments."""
+    chance, outcomes, seen = Random(worker), [], []
+    with open_store(path) as store, closing(sqlite3.connect(path, timeout=10.0)) as looking:
+        for number in range(OPERATIONS):
+            operate, mark = chance.choice(CONTEND), f"{worker}-{number}"
+            name = chance.choice((CONTENDED, CONTENDED.upper()))
+            outcomes.append(f"{operate.__name__}: {_outcome(partial(operate, store, name, mark))}")
+            seen.append(looking.execute(LOOK, {"name": CONTENDED, "reader": f"{READER}%"}).fetchone())
+            if outcomes[-1] == "reader: done":
+                store.change(mark, _dropped)  # a name that is always read could never be taken away
+    return {"outcomes": outcomes, "seen": seen}
+
+
+def _outcome(operate: Callable[[], object]) -> str:
+    try:
+        operate()
+    except (InUse, NameTaken, UnknownJob, UnknownTable) as error:
+        return error.code
+    return "done"
+
+
+def table(store: SqlStore, name: str, mark: str) -> None:
+    store.register(Registered(name, DEFINITION))
+
+
+def job(store: SqlStore, name: str, mark: str) -> None:
+    store.create(Job(mark, name, DEFINITION))
+
+
+def reader(store: SqlStore, name: str, mark: str) -> None:
+    store.create(Job(mark, f"{READER} {mark}", DEFINITION), needs=[name])
+
+
+def no_table(store: SqlStore, name: str, mark: str) -> None:
+    store.unregister(name, _reads)
+
+
+def no_job(store: SqlStore, name: str, mark: str) -> None:
+    found = store.find(name)
+    if found is not None:
+        store.wish_end(found.id, _dropped, _reads)
+
+
+def _reads(found: Job) -> bool:
+    return found.name.startswith(READER)
+
+
+def _dropped(found: Job) -> Job:
+    return replace(found, life=Life.DROPPED)
+
+
+CONTEND: tuple[Callable[[SqlStore, str, str], None], ...] = (table, job, reader, no_table, no_job)
+WORK = {"share": share, "contend": contend}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -19,9 +19,10 @@ from typing import Any, cast
 import pytest
 import sqlalchemy as sa
 
-from tests.store_worker import NAMES
+from tests.store_worker import CONTENDED, NAMES
 from tidefill import store as store_module
-from tidefill.core.jobs import Job, Pause, intend, wish_pause
+from tidefill.core.jobs import Job, Pause, intend, wish_drop, wish_pause
+from tidefill.core.tables import Registered
 from tidefill.errors import BadInput, Conflict, NameTaken, StoreUnreadable, TidefillError, Unavailable, UnknownJob
 from tidefill.ports import Store
 from tidefill.store import SCHEMA_VERSION, Schema, SqlStore, exists, open_store
@@ -30,6 +31,7 @@ from tidefill.testing.memory_store import MemoryStore
 
 REPO = Path(__file__).parents[1]
 JOB = Job("1", "orders", '{"query": "SELECT 1"}')
+EVENTS = Registered("Events", '{"location": "lake/events", "key": ["id"]}')
 
 
 @pytest.fixture
@@ -65,9 +67,11 @@ def test_what_was_written_is_there_after_reopening(file: Path) -> None:
     with open_store(file) as store:
         store.create(JOB)
         store.add_event("1", 1.5, "created")
+        store.register(EVENTS)
         identity = store.store_id()
     with open_store(file) as store:
         assert list(store.jobs()) == [JOB]
+        assert list(store.tables()) == [EVENTS]
         assert list(store.events("1")) == [(1.5, "created")]
         assert store.store_id() == identity
 
@@ -122,6 +126,10 @@ def test_text_that_is_not_unicode_can_be_kept(store: SqlStore) -> None:
     assert found is not None
     assert (found.name, found.definition) == (undecodable, undecodable)
     assert list(store.events("1")) == [(0.0, "caf\\udce9")]
+    with pytest.raises(NameTaken):
+        store.register(Registered(undecodable, "{}"))
+    store.register(Registered(f"{undecodable}2", undecodable))
+    assert store.table(f"{undecodable}2") == Registered(f"{undecodable}2", undecodable)
 
 
 def test_light_modules_do_not_load_the_database() -> None:
@@ -167,7 +175,7 @@ def test_of_five_creators_of_one_name_one_wins(file: Path) -> None:
 
 # R19: the same names created by ten processes at once
 def test_ten_processes(file: Path) -> None:
-    done = _work_together(file, processes=10)
+    done = _work_together(file, "share")
     with open_store(file) as store:
         jobs = {job.name: job for job in store.jobs()}
     assert sorted(jobs) == sorted(NAMES)
@@ -181,9 +189,23 @@ def test_ten_processes(file: Path) -> None:
         assert job.lease.fence > 3, "the lease did not go round: the test tests nothing"
 
 
-def _work_together(file: Path, processes: int) -> list[dict[str, Any]]:
-    """What each of them says that it did."""
-    command = [sys.executable, "-m", "tests.store_worker", str(file), str(processes)]
+# R19: one name for a table and a job, created, read and dropped by ten processes at once
+def test_ten_processes_at_odds_over_one_name(file: Path) -> None:
+    done = _work_together(file, "contend")
+    seen = Counter(tuple(look) for one in done for look in one["seen"])
+    for jobs, tables, readers in seen:
+        assert jobs + tables <= 1, "a name is one thing"
+        assert jobs + tables == 1 or not readers, "what is read is there"
+    outcomes = Counter(outcome for one in done for outcome in one["outcomes"])
+    for outcome in ("table: done", "job: done", "reader: done", "no_table: done"):
+        assert outcomes[outcome], f"not once {outcome}: the test tests nothing"
+    with open_store(file) as store:
+        assert store.find(CONTENDED) is None or store.table(CONTENDED) is None
+
+
+def _work_together(file: Path, what: str) -> list[dict[str, Any]]:
+    """What each of ten processes says that it did."""
+    command = [sys.executable, "-m", "tests.store_worker", str(file), "10", what]
     done = subprocess.run(command, cwd=REPO, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
@@ -197,6 +219,21 @@ def test_a_locked_store_is_unavailable_and_can_still_be_read(file: Path) -> None
         assert store.job("1") == JOB
         other.execute("ROLLBACK")
         assert store.change("1", wish_pause(Pause.ALL)).wish_number == 1
+
+
+def test_nobody_writes_while_users_are_looked_for(file: Path) -> None:
+    def intrude(job: Job) -> bool:
+        with open_store(file, busy_s=0.05) as other, pytest.raises(Unavailable, match="locked"):
+            other.create(Job("late", "late", "{}"), needs=["events"])
+        return False
+
+    with open_store(file) as store:
+        store.register(EVENTS)
+        store.create(JOB)
+        store.create(Job("2", "reader", "{}"))
+        store.wish_end("1", wish_drop, intrude)
+        store.unregister("events", intrude)
+        assert store.find("late") is None
 
 
 def test_a_new_store_that_stays_locked_is_unavailable(file: Path) -> None:
@@ -289,11 +326,23 @@ def test_the_database_of_another_program_is_left_alone(file: Path) -> None:
     assert _sql(file, "SELECT name FROM sqlite_master") == [("letters",)]
 
 
-@pytest.mark.parametrize("data", ["''", "'{'", "'[]'", "'{}'", "'null'", "7", "x'ff'", "CAST(x'ff' AS TEXT)"])
+DAMAGES = ("''", "'{'", "'[]'", "'{}'", "'null'", "7", "x'ff'", "CAST(x'ff' AS TEXT)")
+
+
+@pytest.mark.parametrize("data", DAMAGES)
 def test_a_row_that_cannot_be_read(file: Path, store: SqlStore, data: str) -> None:
     store.create(JOB)
     _sql(file, f"UPDATE jobs SET data = {data}")
     for read in (store.jobs, lambda: store.job("1"), lambda: store.change("1", lambda job: job)):
+        with pytest.raises(StoreUnreadable):
+            read()
+
+
+@pytest.mark.parametrize("data", DAMAGES)
+def test_a_table_that_cannot_be_read(file: Path, store: SqlStore, data: str) -> None:
+    store.register(EVENTS)
+    _sql(file, f"UPDATE tables SET data = {data}")
+    for read in (store.tables, lambda: store.table("events"), lambda: store.unregister("events", lambda job: False)):
         with pytest.raises(StoreUnreadable):
             read()
 
@@ -309,6 +358,7 @@ def test_whatever_is_damaged_the_error_is_ours(file: Path) -> None:
         for number in range(6):
             store.create(Job(str(number), f"job {number}", "x" * 2000))
             store.add_event(str(number), 0.0, "created")
+            store.register(Registered(f"table {number}", "x" * 2000))
     whole, chance, outcomes = file.read_bytes(), Random(7), Counter[str]()
     for _ in range(40):
         file.write_bytes(_damaged(whole, chance))
@@ -327,6 +377,7 @@ def _damaged(whole: bytes, chance: Random) -> bytes:
 def _outcome(file: Path) -> str:
     try:
         with open_store(file, busy_s=0.05) as store:
+            store.tables()
             for job in store.jobs():
                 store.events(job.id)
                 store.change(job.id, intend("slot"))
@@ -347,24 +398,26 @@ def test_a_newer_store_is_left_alone(file: Path) -> None:
 
 def test_a_store_too_old_is_left_alone(file: Path) -> None:
     open_store(file).close()
-    with pytest.raises(StoreUnreadable, match="no way on from schema 2"):
-        open_store(file, schema=Schema(3, {1: _add_colour}))
-    assert _version_of(file) == 1
+    with pytest.raises(StoreUnreadable, match=f"no way on from schema {SCHEMA_VERSION + 1}"):
+        open_store(file, schema=Schema(SCHEMA_VERSION + 2, {SCHEMA_VERSION: _add_colour}))
+    assert _version_of(file) == SCHEMA_VERSION
     assert _backups(file) == []
 
 
 def test_an_older_store_is_migrated_after_a_backup(file: Path) -> None:
     _old_store(file)
-    with open_store(file, schema=Schema(3, {1: _add_colour, 2: _paint})) as store:
+    with open_store(
+        file, schema=Schema(SCHEMA_VERSION + 2, {SCHEMA_VERSION: _add_colour, SCHEMA_VERSION + 1: _paint})
+    ) as store:
         assert list(store.jobs()) == [JOB]
-    assert _version_of(file) == 3
+    assert _version_of(file) == SCHEMA_VERSION + 2
     assert _sql(file, "SELECT colour FROM jobs") == [("blue",)]
     (backup,) = _backups(file)
-    assert backup.name == f"{file.name}.backup-1"
+    assert backup.name == f"{file.name}.backup-{SCHEMA_VERSION}"
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     with open_store(backup) as before:
         assert list(before.jobs()) == [JOB]
-    assert _version_of(backup) == 1
+    assert _version_of(backup) == SCHEMA_VERSION
 
 
 def test_a_migration_that_fails_changes_nothing(file: Path) -> None:
@@ -375,8 +428,8 @@ def test_a_migration_that_fails_changes_nothing(file: Path) -> None:
     _old_store(file)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            open_store(file, schema=Schema(3, {1: _add_colour, 2: fail}))
-        assert _version_of(file) == 1
+            open_store(file, schema=Schema(SCHEMA_VERSION + 2, {SCHEMA_VERSION: _add_colour, SCHEMA_VERSION + 1: fail}))
+        assert _version_of(file) == SCHEMA_VERSION
         with open_store(file) as store:
             assert list(store.jobs()) == [JOB]
             store.change("1", intend("slot"))
@@ -387,15 +440,15 @@ def test_a_migration_that_fails_changes_nothing(file: Path) -> None:
 def test_an_error_of_the_database_in_a_migration_is_ours(file: Path) -> None:
     _old_store(file)
     with pytest.raises(StoreUnreadable):
-        open_store(file, schema=Schema(2, {1: _paint}))
-    assert _version_of(file) == 1
+        open_store(file, schema=Schema(SCHEMA_VERSION + 1, {SCHEMA_VERSION: _paint}))
+    assert _version_of(file) == SCHEMA_VERSION
 
 
 def test_a_backup_is_never_overwritten(file: Path) -> None:
     _old_store(file)
-    kept = file.with_name(f"{file.name}.backup-1")
+    kept = file.with_name(f"{file.name}.backup-{SCHEMA_VERSION}")
     kept.write_text("mine")
-    open_store(file, schema=Schema(2, {1: _add_colour})).close()
+    open_store(file, schema=NEXT_SCHEMA).close()
     assert kept.read_text() == "mine"
     assert [path.name for path in _backups(file)] == [kept.name, f"{kept.name}-2"]
 
@@ -403,19 +456,19 @@ def test_a_backup_is_never_overwritten(file: Path) -> None:
 def test_the_number_of_backups_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "BACKUPS_MAX", 1)
     _old_store(file)
-    file.with_name(f"{file.name}.backup-1").touch()
+    file.with_name(f"{file.name}.backup-{SCHEMA_VERSION}").touch()
     with pytest.raises(BadInput, match="backups"):
-        open_store(file, schema=Schema(2, {1: _add_colour}))
-    assert _version_of(file) == 1
+        open_store(file, schema=NEXT_SCHEMA)
+    assert _version_of(file) == SCHEMA_VERSION
 
 
 def test_half_a_backup_is_removed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _old_store(file)
     monkeypatch.setattr(store_module, "closing", _Breaking)
     with pytest.raises(TidefillError, match="disk I/O error"):
-        open_store(file, schema=Schema(2, {1: _add_colour}))
+        open_store(file, schema=NEXT_SCHEMA)
     assert _backups(file) == []
-    assert _version_of(file) == 1
+    assert _version_of(file) == SCHEMA_VERSION
 
 
 class _Breaking:
@@ -440,12 +493,90 @@ def test_two_openers_migrate_once(file: Path) -> None:
 
     def migrate(number: int) -> None:
         together.wait()
-        open_store(file, schema=Schema(2, {1: _add_colour})).close()
+        open_store(file, schema=NEXT_SCHEMA).close()
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(migrate, range(4)))
-    assert _version_of(file) == 2
+    assert _version_of(file) == SCHEMA_VERSION + 1
     assert len(_backups(file)) == 1
+
+
+def test_a_store_of_schema_1_keeps_its_jobs(file: Path) -> None:
+    _store_of_schema_1(file)
+    with open_store(file) as store:
+        assert list(store.jobs()) == [JOB]
+        assert list(store.events("1")) == [(1.5, "created")]
+        assert store.store_id() == "the first"
+        assert list(store.tables()) == []
+        with pytest.raises(NameTaken):
+            store.register(Registered("ORDERS", "{}"))
+        store.register(EVENTS)
+    with open_store(file) as store:
+        assert list(store.tables()) == [EVENTS]
+    assert _version_of(file) == SCHEMA_VERSION
+    (backup,) = _backups(file)
+    assert backup.name == f"{file.name}.backup-1"
+    assert _version_of(backup) == 1
+    with open_store(backup) as before:
+        assert list(before.jobs()) == [JOB]
+
+
+def test_a_migrated_store_is_like_a_new_one(file: Path, tmp_path: Path) -> None:
+    _store_of_schema_1(file)
+    open_store(file).close()
+    open_store(tmp_path / "new.db").close()
+    assert _structure(file) == _structure(tmp_path / "new.db")
+
+
+def _structure(file: Path) -> list[Any]:
+    columns = "SELECT t.name, c.* FROM pragma_table_list t, pragma_table_info(t.name) c ORDER BY t.name, c.cid"
+    indexes = "SELECT t.name, i.* FROM pragma_table_list t, pragma_index_list(t.name) i ORDER BY t.name, i.name"
+    return [_sql(file, columns), _sql(file, indexes)]
+
+
+def _store_of_schema_1(file: Path) -> None:
+    """As the release that had it wrote it, with JOB inside."""
+    file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(SCHEMA_1)
+        connection.execute("INSERT INTO meta VALUES (1, 1, 'the first')")
+        connection.execute("INSERT INTO jobs VALUES ('1', 'orders', 1, ?)", [JOB_OF_SCHEMA_1])
+        connection.execute("INSERT INTO events (job_id, at_s, text) VALUES ('1', 1.5, 'created')")
+        connection.commit()
+
+
+SCHEMA_1 = """
+    CREATE TABLE meta (
+        only INTEGER NOT NULL CHECK (only = 1),
+        schema_version INTEGER NOT NULL,
+        store_id TEXT NOT NULL,
+        PRIMARY KEY (only)
+    );
+    CREATE TABLE jobs (
+        id TEXT NOT NULL,
+        name_key TEXT NOT NULL,
+        active BOOLEAN NOT NULL,
+        data TEXT NOT NULL,
+        PRIMARY KEY (id)
+    );
+    CREATE UNIQUE INDEX jobs_name_held ON jobs (name_key) WHERE active;
+    CREATE TABLE events (
+        id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        job_id TEXT NOT NULL,
+        at_s DOUBLE NOT NULL,
+        text TEXT NOT NULL,
+        FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+    );
+    CREATE INDEX ix_events_job_id ON events (job_id);
+"""
+JOB_OF_SCHEMA_1 = """{
+    "id": "1", "name": "orders", "definition": "{\\"query\\": \\"SELECT 1\\"}", "life": "created",
+    "settings": {"parallelism": 1, "rate_limit": null, "chunk_rows": null, "target_lag_s": 0.0},
+    "generation": 1, "generation_uuid": "", "published": null, "pause": "nothing",
+    "wants_end": false, "wants_resync": false, "wants_resume": false, "wish_number": 0,
+    "lease": {"owner": "", "fence": 0, "until_s": 0.0}, "anchor": "", "released": "", "resources": [],
+    "failure": null, "waiting": "", "progress": null, "ended_at_s": 0.0
+}"""
 
 
 def test_a_moved_store_opens(file: Path, tmp_path: Path) -> None:
@@ -466,6 +597,9 @@ def _add_colour(connection: sa.Connection) -> None:
 
 def _paint(connection: sa.Connection) -> None:
     connection.exec_driver_sql("UPDATE jobs SET colour = 'blue'")
+
+
+NEXT_SCHEMA = Schema(SCHEMA_VERSION + 1, {SCHEMA_VERSION: _add_colour})
 
 
 def _backups(file: Path) -> list[Path]:

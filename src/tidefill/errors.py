@@ -79,10 +79,34 @@ class UnsupportedKey(BadInput):
     code = "UNSUPPORTED_KEY"
 
 
+class UpstreamUnfit(BadInput):
+    """A table cannot be read as it is; the hint says how to change that."""
+
+    code = "UPSTREAM_UNFIT"
+
+
 class UnknownJob(BadInput):
     """No job of that name."""
 
     code = "UNKNOWN_JOB"
+
+
+class UnknownTable(BadInput):
+    """No registered table of that name, and no job either where a job would do."""
+
+    code = "UNKNOWN_TABLE"
+
+
+class BadSql(BadInput):
+    """The SQL cannot be read; the detail says where."""
+
+    code = "BAD_SQL"
+
+
+class UnsupportedQuery(BadInput):
+    """The SQL can be read, but a view of that kind cannot be kept up to date exactly; the hint is a way around it."""
+
+    code = "UNSUPPORTED_QUERY"
 
 
 class MissingExtra(BadInput):
@@ -99,9 +123,15 @@ class Conflict(TidefillError):
 
 
 class NameTaken(Conflict):
-    """The name belongs to a job with another definition."""
+    """The name belongs to a job or a table with another definition."""
 
     code = "NAME_TAKEN"
+
+
+class InUse(Conflict):
+    """Jobs read what shall be removed; the detail names them."""
+
+    code = "IN_USE"
 
 
 class WrongState(Conflict):
@@ -171,10 +201,23 @@ class QueryFailed(Stopped):
     code = "QUERY_FAILED"
 
 
+class JobFailed(Stopped):
+    """A job that was waited for has failed; its own code is in the detail."""
+
+    code = "JOB_FAILED"
+
+
 class StoreUnreadable(Stopped):
     """The store is damaged, or was written by a newer release."""
 
     code = "STORE_UNREADABLE"
+
+
+class TimedOut(TidefillError):
+    """What was waited for did not happen in time; it may yet."""
+
+    code = "TIMED_OUT"
+    exit_code = 5
 
 
 class Bug(TidefillError):

@@ -16,6 +16,7 @@ from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Changed, Shape
+from tidefill.core.tables import Registered
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 
@@ -87,6 +88,10 @@ class Upstream(Protocol[F]):
     def check(self, at: Version) -> None:
         """Raise UpstreamReplaced or HistoryGone, or return."""
 
+    def lost(self, at: Version) -> None:
+        """Reading as of this version or changes up to it failed with Unreadable: it may have become unreadable for
+        good. Raise HistoryGone if no newer version can take its place."""
+
     def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """What became of covered rows in (after, upto]; SOME where it is too costly to know."""
 
@@ -148,8 +153,9 @@ class Target(Protocol[F]):
     def prepare(self) -> None:
         """Make the empty table if it is not there."""
 
-    def log(self) -> Sequence[Entry]:
-        """What is left of the table's log, ascending; TargetTouched if it is not the table that was made."""
+    def log(self, since: int | None = None) -> Sequence[Entry]:
+        """What is left of the table's log, ascending; TargetTouched if it is not the table that was made. What lies
+        before version `since` and before the newest payload may be left out."""
 
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
@@ -163,11 +169,17 @@ class Target(Protocol[F]):
 
 
 class Store(Protocol):
-    """Jobs and events, safe under several processes. `change` applies a pure function to a row in one transaction and
-    returns the row after it; what the function raises leaves the row as it was."""
+    """Jobs, registered tables and events, safe under several processes. `change` applies a pure function to a row in
+    one transaction and returns the row after it; what the function raises leaves the row as it was.
 
-    def create(self, job: Job) -> Job:
-        """The new job; or the one that has the name already, if its definition is equal; else NameTaken."""
+    Names of tables and of jobs that are not DROPPED are one namespace. Whatever makes a name, needs it or takes it away
+    looks and writes in one transaction, so that a job never loses what it reads to somebody who did not see the job.
+    Functions that are handed in may be called while the store is locked: they must not call it.
+    """
+
+    def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
+        """The new job; or the one that has the name already, if its definition is equal; else NameTaken. A new job
+        `needs` names: UnknownTable if neither a table nor a job has one, WrongState if its job is to end."""
 
     def job(self, job_id: str) -> Job | None:
         """The row, if there is one."""
@@ -181,6 +193,9 @@ class Store(Protocol):
     def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
         """Apply the change; UnknownJob if the row is gone."""
 
+    def wish_end(self, job_id: str, wish: Callable[[Job], Job], users: Callable[[Job], bool]) -> Job:
+        """`change` by the wish; InUse if another job for which `users` holds is not to end too."""
+
     def delete(self, job_id: str) -> None:
         """Remove the row and its events."""
 
@@ -189,6 +204,18 @@ class Store(Protocol):
 
     def events(self, job_id: str) -> Sequence[tuple[float, str]]:
         """What happened, oldest first."""
+
+    def register(self, table: Registered) -> Registered:
+        """The new table; or the one that has the name already, if its definition is equal; else NameTaken."""
+
+    def unregister(self, name: str, users: Callable[[Job], bool]) -> None:
+        """Remove the table; UnknownTable if it is not there, InUse if a job for which `users` holds is not DROPPED."""
+
+    def table(self, name: str) -> Registered | None:
+        """The table that has the name."""
+
+    def tables(self) -> Sequence[Registered]:
+        """Every table, by name."""
 
 
 class Clock(Protocol):

@@ -1,8 +1,9 @@
-"""The store: jobs and their events in one SQLite file, safe under several processes.
+"""The store: jobs, their events and registered tables in one SQLite file, safe under several processes.
 
-A row is the JSON document of a `Job`; beside it stand only the columns that lookups need. Every change reads, changes
-and writes inside one transaction that holds the write lock from its beginning, so that no update is ever lost. Commits
-are synced to disk, because a fence that was given out must never be given out again.
+A row is the JSON document of a `Job` or of a `Registered`; beside it stand only the columns that lookups need. Every
+change reads, changes and writes inside one transaction that holds the write lock from its beginning, so that no update
+is ever lost and no name is ever given to two. Commits are synced to disk, because a fence that was given out must never
+be given out again.
 
 What SQLAlchemy and SQLite raise never leaves this module: it becomes an error of our own tree.
 """
@@ -27,9 +28,28 @@ from sqlalchemy.pool import NullPool
 
 from tidefill.core.jobs import Job, job_from_json, job_to_json, name_key
 from tidefill.core.lifecycle import Life
-from tidefill.errors import BadInput, Bug, Conflict, NameTaken, StoreUnreadable, TidefillError, Unavailable, UnknownJob
+from tidefill.core.tables import (
+    Holder,
+    Registered,
+    attached,
+    check_needed,
+    check_unused,
+    ends,
+    table_from_json,
+    table_to_json,
+)
+from tidefill.errors import (
+    BadInput,
+    Bug,
+    Conflict,
+    StoreUnreadable,
+    TidefillError,
+    Unavailable,
+    UnknownJob,
+    UnknownTable,
+)
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_S = 10.0
 BUSY_POLL_S = 0.02
 BACKUPS_MAX = 100  # a migration that fails at every start shall not fill the disk
@@ -59,7 +79,18 @@ _EVENTS = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     sqlite_autoincrement=True,
 )
+_REGISTERED = sa.Table(
+    "tables",
+    _TABLES,
+    sa.Column("name_key", sa.Text, primary_key=True),
+    sa.Column("data", sa.Text, nullable=False),
+)
 sa.Index("jobs_name_held", _JOBS.c.name_key, unique=True, sqlite_where=_JOBS.c.active, postgresql_where=_JOBS.c.active)
+
+
+def _add_tables(connection: sa.Connection) -> None:
+    """From 1 to 2. Written out, because what `_REGISTERED` says may change while this must not."""
+    connection.exec_driver_sql("CREATE TABLE tables (name_key TEXT NOT NULL PRIMARY KEY, data TEXT NOT NULL)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +98,7 @@ class Schema:
     """The version that this release writes, and for each older one the function that leads to the version after it."""
 
     version: int = SCHEMA_VERSION
-    migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=dict)
+    migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=lambda: {1: _add_tables})
 
 
 def exists(path: str | Path) -> bool:
@@ -108,20 +139,16 @@ class SqlStore:
         with self._reading() as connection:
             return str(connection.execute(sa.select(_META.c.store_id)).scalar_one())
 
-    def create(self, job: Job) -> Job:
-        """The new job; or the one that has the name already, if its definition is equal; else NameTaken."""
+    def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
+        """The new job; or the one that has the name already, if its definition is equal; else NameTaken. Only a new job
+        `needs` names: one that is there was created with them."""
         with self._writing() as connection:
-            holder = _holder(connection, job.name)
-            if holder is None:
-                connection.execute(_JOBS.insert().values(id=job.id, **_columns(job)))
-                return job
-        if holder.definition != job.definition:
-            raise NameTaken(
-                f"{job.name} is already the name of another job",
-                detail=f"The job {holder.name}, which is {holder.life.value}, has another definition.",
-                hint=f"Choose another name, or drop {holder.name} first.",
-            )
-        return holder
+            if known := attached(job, _holder(connection, job.name)):
+                return known
+            for name in needs:
+                check_needed(name, _holder(connection, name))
+            connection.execute(_JOBS.insert().values(id=job.id, **_columns(job)))
+            return job
 
     def job(self, job_id: str) -> Job | None:
         """The row, if there is one."""
@@ -131,24 +158,26 @@ class SqlStore:
     def find(self, name: str) -> Job | None:
         """The job that has the name now. A dropped job has none."""
         with self._reading() as connection:
-            return _holder(connection, name)
+            return _job_named(connection, name)
 
     def jobs(self) -> Sequence[Job]:
         """Every row, by name; sorted here, because databases differ in how they sort text."""
         with self._reading() as connection:
-            rows = [_parsed(data) for data in connection.execute(sa.select(_JOBS.c.data)).scalars()]
+            rows = [_job_read(data) for data in connection.execute(sa.select(_JOBS.c.data)).scalars()]
         return sorted(rows, key=lambda job: (name_key(job.name), job.id))
 
     def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
         """Apply the change to the row and return what it is then. What `change` raises leaves the row as it was."""
         with self._writing() as connection:
-            before = _row(connection, job_id, to_change=True)
-            if before is None:
-                raise _unknown(job_id)
-            after = change(before)
-            if after != before:
-                connection.execute(_JOBS.update().where(_JOBS.c.id == job_id).values(_columns(after)))
-            return after
+            return _changed(connection, _to_change(connection, job_id), change)
+
+    def wish_end(self, job_id: str, wish: Callable[[Job], Job], users: Callable[[Job], bool]) -> Job:
+        """`change` by the wish, unless another job that is not ending uses this one: InUse."""
+        with self._writing() as connection:
+            job = _to_change(connection, job_id)
+            others = [other for other in _active(connection) if other.id != job_id]
+            check_unused(job.name, (other for other in others if not ends(other)), users)
+            return _changed(connection, job, wish)
 
     def delete(self, job_id: str) -> None:
         """Remove the row and its events. Once more is no mistake."""
@@ -168,6 +197,35 @@ class SqlStore:
         wanted = sa.select(_EVENTS.c.at_s, _EVENTS.c.text).where(_EVENTS.c.job_id == job_id).order_by(_EVENTS.c.id)
         with self._reading() as connection:
             return [(at_s, text) for at_s, text in connection.execute(wanted)]
+
+    def register(self, table: Registered) -> Registered:
+        """The new table; or the one that has the name already, if its definition is equal; else NameTaken."""
+        with self._writing() as connection:
+            if known := attached(table, _holder(connection, table.name)):
+                return known
+            row = {"name_key": _key(table.name), "data": json.dumps(table_to_json(table))}
+            connection.execute(_REGISTERED.insert().values(row))
+            return table
+
+    def unregister(self, name: str, users: Callable[[Job], bool]) -> None:
+        """Remove the table. A job that is being dropped may still read it: that counts as a use."""
+        with self._writing() as connection:
+            table = _table_named(connection, name)
+            if table is None:
+                raise UnknownTable(f"there is no table {name}", hint="Check how the name is written.")
+            check_unused(table.name, _active(connection), users)
+            connection.execute(_REGISTERED.delete().where(_REGISTERED.c.name_key == _key(name)))
+
+    def table(self, name: str) -> Registered | None:
+        """The table that has the name."""
+        with self._reading() as connection:
+            return _table_named(connection, name)
+
+    def tables(self) -> Sequence[Registered]:
+        """Every table, by name; sorted here like the jobs."""
+        with self._reading() as connection:
+            rows = [_table_read(data) for data in connection.execute(sa.select(_REGISTERED.c.data)).scalars()]
+        return sorted(rows, key=lambda table: name_key(table.name))
 
     def bring_up_to_date(self, schema: Schema) -> None:
         """Make the tables, or migrate them: all in one transaction, after a backup. A newer schema is an error."""
@@ -217,10 +275,14 @@ class SqlStore:
 
 def _columns(job: Job) -> dict[str, Any]:
     return {
-        "name_key": _storable(name_key(job.name)),
+        "name_key": _key(job.name),
         "active": job.life is not Life.DROPPED,
         "data": json.dumps(job_to_json(job)),
     }
+
+
+def _key(name: str) -> str:
+    return _storable(name_key(name))
 
 
 def _storable(text: str) -> str:
@@ -228,25 +290,62 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _parsed(data: Any) -> Job:
+def _job_read(data: Any) -> Job:
+    return job_from_json(_document(data, "a job"))
+
+
+def _table_read(data: Any) -> Registered:
+    return table_from_json(_document(data, "a table"))
+
+
+def _document(data: Any, what: str) -> Any:
     try:
-        document = json.loads(data)
+        return json.loads(data)
     except (TypeError, ValueError) as error:
-        raise StoreUnreadable("a job in the store cannot be read", detail=f"It is no JSON: {error}.") from error
-    return job_from_json(document)
+        raise StoreUnreadable(f"{what} in the store cannot be read", detail=f"It is no JSON: {error}.") from error
 
 
 def _row(connection: sa.Connection, job_id: str, *, to_change: bool = False) -> Job | None:
     """The row. One that is to be changed is locked, where a database locks rows and not the whole file."""
     wanted = sa.select(_JOBS.c.data).where(_JOBS.c.id == job_id)
     found = connection.execute(wanted.with_for_update() if to_change else wanted).first()
-    return None if found is None else _parsed(found.data)
+    return None if found is None else _job_read(found.data)
 
 
-def _holder(connection: sa.Connection, name: str) -> Job | None:
-    key = _storable(name_key(name))
-    found = connection.execute(sa.select(_JOBS.c.data).where(_JOBS.c.name_key == key, _JOBS.c.active)).first()
-    return None if found is None else _parsed(found.data)
+def _to_change(connection: sa.Connection, job_id: str) -> Job:
+    job = _row(connection, job_id, to_change=True)
+    if job is None:
+        raise _unknown(job_id)
+    return job
+
+
+def _changed(connection: sa.Connection, before: Job, change: Callable[[Job], Job]) -> Job:
+    after = change(before)
+    if after != before:
+        connection.execute(_JOBS.update().where(_JOBS.c.id == before.id).values(_columns(after)))
+    return after
+
+
+def _active(connection: sa.Connection) -> Sequence[Job]:
+    """The jobs that are not dropped."""
+    return [_job_read(data) for data in connection.execute(sa.select(_JOBS.c.data).where(_JOBS.c.active)).scalars()]
+
+
+def _holder(connection: sa.Connection, name: str) -> Holder | None:
+    """The job or the table that has the name."""
+    return _job_named(connection, name) or _table_named(connection, name)
+
+
+def _job_named(connection: sa.Connection, name: str) -> Job | None:
+    wanted = sa.select(_JOBS.c.data).where(_JOBS.c.name_key == _key(name), _JOBS.c.active)
+    found = connection.execute(wanted).first()
+    return None if found is None else _job_read(found.data)
+
+
+def _table_named(connection: sa.Connection, name: str) -> Registered | None:
+    wanted = sa.select(_REGISTERED.c.data).where(_REGISTERED.c.name_key == _key(name))
+    found = connection.execute(wanted).first()
+    return None if found is None else _table_read(found.data)
 
 
 def _unknown(job_id: str) -> UnknownJob:

@@ -95,10 +95,7 @@ class Job:
     ended_at_s: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.name.strip() or len(self.name) > NAME_CHARACTERS_MAX:
-            raise InvalidSetting(
-                "a name is missing or too long", detail=f"{len(self.name)} characters; at most {NAME_CHARACTERS_MAX}."
-            )
+        check_name(self.name)
 
     def phase(self) -> Phase:
         """What the planner is told."""
@@ -116,8 +113,16 @@ class Job:
         )
 
 
+def check_name(name: str) -> None:
+    """InvalidSetting if a job or a table cannot have the name."""
+    if not name.strip() or len(name) > NAME_CHARACTERS_MAX:
+        raise InvalidSetting(
+            "a name is missing or too long", detail=f"{len(name)} characters; at most {NAME_CHARACTERS_MAX}."
+        )
+
+
 def name_key(name: str) -> str:
-    """Names are one flat, case-insensitive namespace."""
+    """Names of jobs and tables are one flat, case-insensitive namespace."""
     return name.casefold()
 
 
@@ -187,9 +192,23 @@ def fenced(fence: int, change: Callable[[Job], Job]) -> Callable[[Job], Job]:
     return guarded
 
 
+def renew(owner: str, now_s: float, ttl_s: float) -> Callable[[Job], Job]:
+    """A heartbeat: the lease lasts longer if it is still ours. It never takes one."""
+    return lambda job: replace(job, lease=replace(job.lease, until_s=now_s + ttl_s)) if _is_of(job, owner) else job
+
+
 def release_lease(job: Job) -> Job:
     """Let others take it at once."""
     return replace(job, lease=replace(job.lease, owner="", until_s=0.0))
+
+
+def release_own(owner: str) -> Callable[[Job], Job]:
+    """Let others take it at once, if it is ours."""
+    return lambda job: release_lease(job) if _is_of(job, owner) else job
+
+
+def _is_of(job: Job, owner: str) -> bool:
+    return job.lease.owner == owner
 
 
 def happened(event: Event, wish_number: int | None = None, **changes: Any) -> Callable[[Job], Job]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from tidefill.core.jobs import (
@@ -25,12 +26,15 @@ from tidefill.core.jobs import (
     forget,
     intend,
     release_lease,
+    wish_cancel,
+    wish_drop,
     wish_pause,
     wish_resume,
 )
 from tidefill.core.lifecycle import Life
 from tidefill.core.progress import Progress
-from tidefill.errors import Fenced, InvalidSetting, NameTaken, UnknownJob
+from tidefill.core.tables import Registered
+from tidefill.errors import Fenced, InUse, InvalidSetting, NameTaken, UnknownJob, UnknownTable, WrongState
 from tidefill.ports import Store
 from tidefill.testing.expecting import raised
 
@@ -116,7 +120,12 @@ def what_is_not_there(make_store: MakeStore) -> None:
     assert store.find("a") is None
     assert list(store.jobs()) == []
     assert list(store.events("a")) == []
+    assert store.table("a") is None
+    assert list(store.tables()) == []
     raised(UnknownJob, lambda: store.change("a", wish_pause(Pause.ALL)))
+    raised(UnknownJob, lambda: store.wish_end("a", wish_drop, _everybody))
+    error = raised(UnknownTable, lambda: store.unregister("a", _everybody))
+    assert "a" in error.fact
 
 
 def jobs_come_by_name(make_store: MakeStore) -> None:
@@ -247,6 +256,176 @@ def every_field_comes_back(make_store: MakeStore) -> None:
     assert list(store.jobs()) == [full]
 
 
+def register_gives_the_new_table(make_store: MakeStore) -> None:
+    store = make_store()
+    assert store.register(_table("t")) == _table("t")
+    assert store.table("t") == _table("t")
+    assert list(store.tables()) == [_table("t")]
+    assert store.find("t") is None, "a table is no job"
+
+
+def an_equal_table_attaches(make_store: MakeStore) -> None:
+    store = make_store()
+    first = store.register(_table("Straße"))
+    assert store.register(_table("STRASSE")) == first, "it is the table as it was first written"
+    error = raised(NameTaken, lambda: store.register(Registered("strasse", "another")))
+    assert "strasse" in error.fact
+    assert error.hint
+    assert list(store.tables()) == [first]
+
+
+def any_text_can_name_a_table(make_store: MakeStore) -> None:
+    store = make_store()
+    names = (*ODD_NAMES, "ß" * NAME_CHARACTERS_MAX)
+    for name in names:
+        store.register(Registered(name, f"definition of {name}"))
+    for name in names:
+        assert store.table(name) == Registered(name, f"definition of {name}")
+    assert len(store.tables()) == len(names)
+    for name in names:
+        store.unregister(name, _nobody)
+    assert list(store.tables()) == []
+
+
+def tables_come_by_name(make_store: MakeStore) -> None:
+    store = make_store()
+    for name in ("b", "C", "a", "ä", "B2"):
+        store.register(_table(name))
+    assert [table.name for table in store.tables()] == ["a", "b", "B2", "C", "ä"]
+
+
+def a_table_takes_its_name_from_jobs(make_store: MakeStore) -> None:
+    store = make_store()
+    table = store.register(_table("Straße"))
+    error = raised(NameTaken, lambda: store.create(Job("a", "STRASSE", table.definition)))
+    assert "table" in error.fact
+    assert "unregister Straße" in error.hint
+    assert list(store.jobs()) == []
+    store.unregister("sTRASSE", _nobody)
+    assert store.table("Straße") is None
+    assert store.create(_job("a", "STRASSE")) == _job("a", "STRASSE")
+
+
+def a_job_takes_its_name_from_tables(make_store: MakeStore) -> None:
+    store = make_store()
+    job = store.create(_job("a", "Straße"))
+    for life in Life:
+        if life is not Life.DROPPED:
+            store.change("a", _now(life))
+            error = raised(NameTaken, lambda: store.register(Registered("STRASSE", job.definition)))
+            assert "job" in error.fact
+            assert "drop Straße" in error.hint
+    assert list(store.tables()) == []
+    store.change("a", _now(Life.DROPPED))
+    assert store.register(_table("STRASSE")) == _table("STRASSE"), "a dropped job has no name"
+    raised(NameTaken, lambda: store.create(_job("b", "Straße")))
+
+
+def a_table_that_is_read_stays(make_store: MakeStore) -> None:
+    store = make_store()
+    table = store.register(_table("t"))
+    store.create(_job("a", "reader"))
+    store.create(_job("b", "other"))
+    for life in Life:
+        store.change("a", _now(life))
+        if life is not Life.DROPPED:
+            error = raised(InUse, lambda: store.unregister("T", _named("reader")))
+            assert "t" in error.fact
+            assert "reader" in error.detail
+            assert "other" not in error.detail
+            assert store.table("t") == table
+    store.unregister("T", _named("reader"))
+    assert list(store.tables()) == []
+    raised(UnknownTable, lambda: store.unregister("t", _nobody))
+
+
+def unregister_asks_about_the_jobs_as_they_are(make_store: MakeStore) -> None:
+    store = make_store()
+    table = store.register(_table("t"))
+    store.create(_job("a"))
+    paused = store.change("a", wish_pause(Pause.ALL))
+    asked: list[Job] = []
+
+    def break_off(job: Job) -> bool:
+        asked.append(job)
+        raise ZeroDivisionError
+
+    raised(ZeroDivisionError, lambda: store.unregister("t", break_off))
+    assert asked == [paused]
+    assert store.table("t") == table, "what the function raises leaves the table"
+    store.unregister("t", _nobody)
+    assert store.job("a") == paused
+
+
+def a_new_job_needs_what_it_reads(make_store: MakeStore) -> None:
+    store = make_store()
+    store.register(_table("Table"))
+    below = store.create(_job("a", "Below"))
+    above = store.create(_job("b", "above"), needs=("TABLE", "below", "table"))
+    assert list(store.jobs()) == [above, below]
+    for needs in (("missing",), ("table", "missing"), ("missing", "below"), ("itself",)):
+        error = raised(UnknownTable, partial(store.create, _job("c", "itself"), needs))
+        assert "missing" in error.fact or needs == ("itself",)
+    assert list(store.jobs()) == [above, below], "nothing was made"
+    store.unregister("table", _nobody)
+    raised(UnknownTable, lambda: store.create(_job("c"), ["Table"]))
+    assert store.create(_job("d", "above"), ["Table"]) == above, "what is there already needs nothing more"
+    raised(NameTaken, lambda: store.create(replace(_job("d", "above"), definition="another"), ["Table"]))
+
+
+def a_new_job_reads_nothing_that_ends(make_store: MakeStore) -> None:
+    store = make_store()
+    store.create(_job("a", "below"))
+    ending = store.wish_end("a", wish_drop, _nobody)
+    for life in (ending.life, Life.CANCELLING):
+        store.change("a", _now(life))
+        error = raised(WrongState, lambda: store.create(_job("b"), ["Below"]))
+        assert "below" in error.fact
+    store.change("a", lambda job: replace(job, wants_end=False))
+    raised(WrongState, lambda: store.create(_job("b"), ["Below"]))
+    store.change("a", _now(Life.DROPPED))
+    raised(UnknownTable, lambda: store.create(_job("b"), ["below"]))
+    for life in Life:
+        if life not in (Life.CANCELLING, Life.DROPPED):
+            store.change("a", _now(life))
+            store.create(_job(life.value), ["below"])
+
+
+def a_job_that_is_read_does_not_end(make_store: MakeStore) -> None:
+    store = make_store()
+    below = store.create(_job("a", "below"))
+    store.create(_job("b", "reader"), ["below"])
+    store.create(_job("c", "other"))
+    for life in Life:
+        if life not in (Life.CANCELLING, Life.DROPPED):
+            store.change("b", _now(life))
+            error = raised(InUse, lambda: store.wish_end("a", wish_drop, _named("reader")))
+            assert "below" in error.fact
+            assert "reader" in error.detail
+            assert "other" not in error.detail
+            assert store.job("a") == below
+    for life in (Life.CANCELLING, Life.DROPPED):
+        store.change("b", _now(life))
+        after = store.wish_end("a", wish_drop, _named("reader"))
+        assert after.wants_end
+        assert store.job("a") == after
+
+
+def wish_end_is_a_change(make_store: MakeStore) -> None:
+    store = make_store()
+    store.create(_job("a"))
+    store.create(_job("b"))
+    after = store.wish_end("a", wish_drop, lambda job: job.id == "a")
+    assert (after.wants_end, after.wish_number) == (True, 1), "a job is not in its own way"
+    assert store.job("a") == after
+    assert store.job("b") == _job("b")
+    live = store.change("b", lambda job: replace(job, published=1))
+    raised(WrongState, lambda: store.wish_end("b", wish_cancel, _nobody))
+    assert store.job("b") == live, "what the wish raises leaves the row"
+    gone = store.change("a", _now(Life.DROPPED))
+    assert store.wish_end("a", wish_drop, _nobody) == gone, "asking twice is no mistake"
+
+
 def _full_job() -> Job:
     """A row in which no field has its default."""
     return Job(
@@ -278,6 +457,22 @@ def _job(job_id: str, name: str = "") -> Job:
     return Job(job_id, name or f"name of {job_id}", '{"query": "SELECT 1"}')
 
 
+def _table(name: str) -> Registered:
+    return Registered(name, '{"location": "lake/t", "key": ["id"]}')
+
+
+def _everybody(job: Job) -> bool:
+    return True
+
+
+def _nobody(job: Job) -> bool:
+    return False
+
+
+def _named(name: str) -> Callable[[Job], bool]:
+    return lambda job: job.name == name
+
+
 def _now(life: Life) -> Callable[[Job], Job]:
     return lambda job: replace(job, life=life)
 
@@ -301,4 +496,16 @@ STORE_SUITE: tuple[StoreTest, ...] = (
     delete_takes_the_events_along,
     events_come_in_the_order_written,
     every_field_comes_back,
+    register_gives_the_new_table,
+    an_equal_table_attaches,
+    any_text_can_name_a_table,
+    tables_come_by_name,
+    a_table_takes_its_name_from_jobs,
+    a_job_takes_its_name_from_tables,
+    a_table_that_is_read_stays,
+    unregister_asks_about_the_jobs_as_they_are,
+    a_new_job_needs_what_it_reads,
+    a_new_job_reads_nothing_that_ends,
+    a_job_that_is_read_does_not_end,
+    wish_end_is_a_change,
 )

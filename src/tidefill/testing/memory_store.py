@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tidefill.core.jobs import Job, name_key
 from tidefill.core.lifecycle import Life
-from tidefill.errors import NameTaken, UnknownJob
+from tidefill.core.tables import Holder, Registered, attached, check_needed, check_unused, ends
+from tidefill.errors import UnknownJob, UnknownTable
 
 
 class MemoryStore:
@@ -15,18 +16,18 @@ class MemoryStore:
     def __init__(self, effect: Callable[[str], None] = lambda name: None) -> None:
         self._effect = effect
         self.rows: dict[str, Job] = {}
+        self._tables: dict[str, Registered] = {}
         self._events: dict[str, list[tuple[float, str]]] = {}
 
-    def create(self, job: Job) -> Job:
+    def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
         """The new job, or the equal one of that name."""
         self._effect("store.create")
-        known = self.find(job.name)
-        if known is None:
-            self.rows[job.id] = job
-            return job
-        if known.definition != job.definition:
-            raise NameTaken(f"{job.name} has another definition", hint="Drop it or take another name.")
-        return known
+        if known := attached(job, self._holder(job.name)):
+            return known
+        for name in needs:
+            check_needed(name, self._holder(name))
+        self.rows[job.id] = job
+        return job
 
     def job(self, job_id: str) -> Job | None:
         """The row."""
@@ -36,8 +37,7 @@ class MemoryStore:
     def find(self, name: str) -> Job | None:
         """The job that has the name."""
         wanted = name_key(name)
-        held = (job for job in self.rows.values() if job.life is not Life.DROPPED and name_key(job.name) == wanted)
-        return next(held, None)
+        return next((job for job in self._jobs_but(Life.DROPPED) if name_key(job.name) == wanted), None)
 
     def jobs(self) -> Sequence[Job]:
         """Every row, by name."""
@@ -55,6 +55,16 @@ class MemoryStore:
             self._effect("store.changed")
         return after
 
+    def wish_end(self, job_id: str, wish: Callable[[Job], Job], users: Callable[[Job], bool]) -> Job:
+        """Apply the wish, unless another job that is not ending uses this one."""
+
+        def unused(job: Job) -> Job:
+            others = [other for other in self._jobs_but(Life.DROPPED) if other.id != job_id and not ends(other)]
+            check_unused(job.name, others, users)
+            return wish(job)
+
+        return self.change(job_id, unused)
+
     def delete(self, job_id: str) -> None:
         """Remove the row and its events."""
         self._effect("store.delete")
@@ -71,8 +81,41 @@ class MemoryStore:
         """Oldest first."""
         return tuple(self._events.get(job_id, ()))
 
+    def register(self, table: Registered) -> Registered:
+        """The new table, or the equal one of that name."""
+        self._effect("store.register")
+        if known := attached(table, self._holder(table.name)):
+            return known
+        self._tables[name_key(table.name)] = table
+        self._effect("store.registered")
+        return table
+
+    def unregister(self, name: str, users: Callable[[Job], bool]) -> None:
+        """Remove the table that no job uses."""
+        self._effect("store.unregister")
+        table = self.table(name)
+        if table is None:
+            raise UnknownTable(f"there is no table {name}")
+        check_unused(table.name, self._jobs_but(Life.DROPPED), users)
+        del self._tables[name_key(name)]
+        self._effect("store.unregistered")
+
+    def table(self, name: str) -> Registered | None:
+        """The table that has the name."""
+        return self._tables.get(name_key(name))
+
+    def tables(self) -> Sequence[Registered]:
+        """Every table, by name."""
+        return [table for _, table in sorted(self._tables.items())]
+
+    def _holder(self, name: str) -> Holder | None:
+        return self.find(name) or self.table(name)
+
+    def _jobs_but(self, *lives: Life) -> Sequence[Job]:
+        return [job for job in self.rows.values() if job.life not in lives]
+
     def backup(self) -> dict[str, Job]:
-        """A copy of all rows."""
+        """A copy of all jobs."""
         return dict(self.rows)
 
     def restore(self, rows: dict[str, Job]) -> None:

@@ -1,0 +1,90 @@
+"""Registered tables, and who may have, need and take away a name."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidefill.core.jobs import NAME_CHARACTERS_MAX, Job
+from tidefill.core.lifecycle import Life
+from tidefill.core.tables import (
+    USERS_NAMED_MAX,
+    Registered,
+    attached,
+    check_needed,
+    check_unused,
+    table_from_json,
+    table_to_json,
+)
+from tidefill.errors import InUse, InvalidSetting, NameTaken, StoreUnreadable, UnknownTable, WrongState
+
+TABLE = Registered("events", '{"location": "lake/events"}')
+JOB = Job("1", "events", TABLE.definition)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * (NAME_CHARACTERS_MAX + 1)])
+def test_a_name_is_there_and_not_too_long(name: str) -> None:
+    with pytest.raises(InvalidSetting):
+        replace(TABLE, name=name)
+    assert replace(TABLE, name="x" * NAME_CHARACTERS_MAX)
+
+
+def test_what_is_equal_attaches() -> None:
+    assert attached(TABLE, None) is None
+    assert attached(JOB, None) is None
+    assert attached(replace(TABLE, name="EVENTS"), TABLE) is TABLE
+    live = replace(JOB, life=Life.LIVE)
+    assert attached(replace(JOB, id="2"), live) is live
+
+
+def test_who_has_the_name_is_told() -> None:
+    with pytest.raises(NameTaken, match="the name of another table") as table_and_table:
+        attached(replace(TABLE, definition="another"), TABLE)
+    assert "unregister events" in table_and_table.value.hint
+    with pytest.raises(NameTaken, match="the name of another job") as job_and_job:
+        attached(replace(JOB, definition="another"), JOB)
+    assert "which is created" in job_and_job.value.detail
+    assert "drop events" in job_and_job.value.hint
+
+
+def test_a_job_and_a_table_are_never_equal() -> None:
+    with pytest.raises(NameTaken, match="the name of a job"):
+        attached(TABLE, JOB)
+    with pytest.raises(NameTaken, match="the name of a table"):
+        attached(JOB, TABLE)
+
+
+def test_what_is_needed_is_there_and_stays() -> None:
+    check_needed("events", TABLE)
+    for life in set(Life) - {Life.CANCELLING, Life.DROPPED}:
+        check_needed("events", replace(JOB, life=life))
+        with pytest.raises(WrongState, match="being dropped"):
+            check_needed("events", replace(JOB, life=life, wants_end=True))
+    with pytest.raises(WrongState, match="being dropped"):
+        check_needed("events", replace(JOB, life=Life.CANCELLING))
+    with pytest.raises(UnknownTable, match="no table events"):
+        check_needed("events", None)
+
+
+def test_users_are_named_up_to_a_bound() -> None:
+    jobs = [Job(str(number), f"job {number:02}", "{}") for number in reversed(range(USERS_NAMED_MAX + 2))]
+    check_unused("events", jobs, lambda job: False)
+    with pytest.raises(InUse) as few:
+        check_unused("events", jobs, lambda job: job.id in "12")
+    assert few.value.detail == "Read by job 01, job 02."
+    with pytest.raises(InUse) as many:
+        check_unused("events", jobs, lambda job: True)
+    assert many.value.detail.endswith("job 09 and 2 more.")
+
+
+@given(st.text(min_size=1, max_size=NAME_CHARACTERS_MAX).filter(str.strip), st.text())
+def test_json_and_back(name: str, definition: str) -> None:
+    table = Registered(name, definition)
+    assert table_from_json(table_to_json(table)) == table
+
+
+@pytest.mark.parametrize("data", [None, 7, "text", [], {}, {"name": "x"}, {"name": 7, "definition": ""}])
+def test_what_is_no_table_cannot_be_read(data: object) -> None:
+    with pytest.raises(StoreUnreadable, match="a table in the store"):
+        table_from_json(data)
