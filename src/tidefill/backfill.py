@@ -8,7 +8,7 @@ still the same table, then the commit that evaluates them, then the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar, assert_never
 
@@ -19,7 +19,7 @@ from tidefill.core.keys import Key
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.step import Changed, Glimpse, Knobs, Look, Pace, Seen, Step, TableSeen, Write, apply, plan_look
 from tidefill.core.version import Version, newer
-from tidefill.errors import CommitConflict, VerifyFailed
+from tidefill.errors import CommitConflict, KeyNotUnique, RetryLater, Unreadable, VerifyFailed
 from tidefill.ports import Append, Derivation, Halves, Merge, Replace, Target, TargetWrite, Upstream
 
 F = TypeVar("F")
@@ -59,7 +59,8 @@ class Backfill(Generic[F]):
 
     def recover(self, job: Job, anchor: Anchor | None) -> Truth:
         """Where the job is, by the target's log."""
-        return confirm(self._target.log(), job.generation, job.generation_uuid, anchor)
+        log = self._target.log(None if anchor is None else anchor.checked)
+        return confirm(log, job.generation, job.generation_uuid, anchor)
 
     def estimate(self) -> int:
         """About how many rows are to be filled."""
@@ -145,11 +146,29 @@ class Backfill(Generic[F]):
         for table, upstream in self._upstreams.items():
             upstream.check(before.versions.get(table, after.versions[table]))
         payload = Payload(after, job.generation_uuid, self._new_uuid(), truth.checked)
-        self._target.commit(write, payload)
-        found = self.recover(job, truth.anchor(job.generation_uuid))
+        try:
+            self._target.commit(write, payload)
+            found = self.recover(job, truth.anchor(job.generation_uuid))
+        except Unreadable:
+            self._say_what_is_lost(after)
+            raise
+        except KeyNotUnique:
+            self._name_the_keys(after)
+            raise
         if found.commit_uuid != payload.commit_uuid:
             raise CommitConflict(f"another runner of {job.name} committed step {after.step}")
         return found
+
+    def _say_what_is_lost(self, state: JobState) -> None:
+        """So that the next plan does not ask for it again, or the job stops if nothing else is left."""
+        for table, upstream in self._upstreams.items():
+            upstream.lost(state.versions[table])
+
+    def _name_the_keys(self, state: JobState) -> None:
+        """A look at all keys tells more than a count, where it still finds them."""
+        for table, upstream in self._upstreams.items():
+            with suppress(RetryLater):
+                upstream.check_keys(state.versions[table])
 
     def _write(self, before: JobState, step: Step, after: JobState) -> TargetWrite[F]:
         match step.write:

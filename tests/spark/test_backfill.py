@@ -90,7 +90,7 @@ class Lake:
 
     def derivation(self, session: SparkSession) -> RowWise:
         empty = session.read.format("delta").load(self.source).where("false")
-        return RowWise(empty, self.columns, ["id"], self.where)
+        return RowWise(empty, self.columns, ["id"], where=self.where)
 
     def watched(self, call: Callable[..., object]) -> Callable[..., object]:
         """The call, with the end of the process before or after it."""
@@ -129,6 +129,7 @@ class Lake:
         for number in range(TURNS_MAX):
             if until():
                 return
+            assert self.job.life is not Life.FAILED, self.job.failure
             try:
                 runner.turn(self.job_id)
             except Died:

@@ -21,20 +21,33 @@ SIDE = "__tf_side"
 
 
 class RowWise:
-    """`columns`: the output's columns, each an expression over the input; `where`: which rows it takes. `key` names the
-    output columns that identify a row."""
+    """`columns`: the output's columns, each an expression over the input, which they may call `alias`; None: those that
+    the input has, whatever they are then. `where`: which rows it takes. `key` names the output columns that identify a
+    row."""
 
-    def __init__(self, empty: DataFrame, columns: Mapping[str, str], key: Sequence[str], where: str = "") -> None:
+    def __init__(
+        self,
+        empty: DataFrame,
+        columns: Mapping[str, str] | None,
+        key: Sequence[str],
+        *,
+        where: str = "",
+        alias: str = "",
+    ) -> None:
         self._empty = empty
-        self._columns = dict(columns)
+        self._columns = None if columns is None else dict(columns)
         self._key = tuple(key)
         self._where = where
+        self._alias = alias
         table: Table = INPUT
         self.shape = Shape(tables={INPUT: table}, walked=(INPUT,))
 
     def derive(self, rows: DataFrame) -> DataFrame:
         """The query."""
-        taken = rows.where(self._where) if self._where else rows
+        named = rows.alias(self._alias) if self._alias else rows
+        taken = named.where(f.expr(self._where)) if self._where else named
+        if self._columns is None:
+            return taken
         return taken.select(*(f.expr(expression).alias(name) for name, expression in self._columns.items()))
 
     def append(self, rows: Mapping[Occurrence, DataFrame], whole: Mapping[Occurrence, DataFrame]) -> DataFrame:
@@ -47,7 +60,7 @@ class RowWise:
 
     def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
         """The chunk's rows among the additions."""
-        return Halves(halves.removed, halves.added.unionByName(chunk), halves.images)
+        return Halves(halves.removed, halves.added.unionByName(chunk, allowMissingColumns=True), halves.images)
 
     def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
         """Inputs without rows."""
@@ -62,20 +75,19 @@ class RowWise:
     ) -> Merge[DataFrame]:
         """Old and new outputs side by side; what is equal on both sides is no change."""
         half = halves[INPUT]
-        old = self.derive(half.removed).withColumn(SIDE, f.lit(True))
-        added = self.derive(half.added).withColumn(SIDE, f.lit(True))
-        joined = old.alias("o").join(added.alias("n"), self._same_key(), "full_outer").where(~self._same_row())
+        old, added = self.derive(half.removed), self.derive(half.added)
+        columns = added.columns
+        sides = old.withColumn(SIDE, f.lit(True)).alias("o"), added.withColumn(SIDE, f.lit(True)).alias("n")
+        joined = sides[0].join(sides[1], _same(self._key), "full_outer").where(~_same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
-        now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in self._columns]
+        now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]
         return Merge(joined.select(*now, mark.alias(MARK)), exact=half.images)
 
-    def _same_key(self) -> Column:
-        return reduce(Column.__and__, (_of("o", name).eqNullSafe(_of("n", name)) for name in self._key))
 
-    def _same_row(self) -> Column:
-        """Of the same row on both sides; one that stands on one side only is not the same as nothing."""
-        return reduce(Column.__and__, (_of("o", name).eqNullSafe(_of("n", name)) for name in (SIDE, *self._columns)))
+def _same(columns: Sequence[str]) -> Column:
+    """Equal on both sides, NULL to NULL. With SIDE among them, a row that stands on one side only is no equal."""
+    return reduce(Column.__and__, (_of("o", name).eqNullSafe(_of("n", name)) for name in columns))
 
 
 def _of(side: str, name: str) -> Column:

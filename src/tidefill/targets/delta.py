@@ -7,31 +7,46 @@ Delta skips a transaction number that it has seen, in silence; so the caller rea
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
+from urllib.parse import unquote
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
-from tidefill.errors import KeyNotUnique, UnsupportedKey
+from tidefill.errors import KeyNotUnique, TargetTouched, Unreadable, UnsupportedKey
 from tidefill.ports import Append, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 
 DIFFERENCES_MAX = 10
+RECENT_COMMITS = 20
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "true",
     "delta.autoOptimize.autoCompact": "false",
 }
-HARMLESS = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
+HARMLESS = frozenset(
+    {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL"}
+)
 WRITES = frozenset({"WRITE", "MERGE"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What a change set does, and which files it may touch."""
+
+    counts: Counts
+    bounds: str
 
 
 class DeltaTarget:
@@ -44,6 +59,7 @@ class DeltaTarget:
         self._schema = schema
         self._key = tuple(key)
         self._name = name
+        self._is_published = False
         self.resources: tuple[str, ...] = (f"path:{path}", f"view:{name}@{path}")
 
     @property
@@ -53,22 +69,62 @@ class DeltaTarget:
     def prepare(self) -> None:
         """The empty table, with its change feed on from the first version."""
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
+        wanted = self._schema
         with translated():
             self._spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self._table} ({self._schema.toDDL()}) "
-                f"USING delta TBLPROPERTIES ({properties})"
+                f"CREATE TABLE IF NOT EXISTS {self._table} ({wanted.toDDL()}) USING delta TBLPROPERTIES ({properties})"
             )
+            self._schema = self._spark.read.format("delta").load(self._path).schema
+            self._follow(wanted)
 
-    def log(self) -> Sequence[Entry]:
-        """The table's history, oldest first."""
-        with translated():
-            rows = self._spark.sql(f"DESCRIBE HISTORY {self._table}").collect()
+    def _follow(self, wanted: StructType) -> None:
+        """The columns that the query gained, and the types that became wider, before the commit that needs them: that
+        leaves the data alone."""
+        known = {field.name: field.dataType for field in self._schema}
+        new = [field for field in wanted if field.name not in known]
+        wider = [field for field in wanted if known.get(field.name, field.dataType) != field.dataType]
+        if new:
+            self._alter(f"ADD COLUMNS ({StructType(new).toDDL()})")
+        if wider:
+            self._alter("SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        for field in wider:
+            self._alter(f"ALTER COLUMN {quoted(field.name)} TYPE {field.dataType.simpleString()}")
+        if new or wider:
+            self._schema = self._spark.read.format("delta").load(self._path).schema
+            if self._is_published:
+                self.publish()
+
+    def _alter(self, change: str) -> None:
+        self._spark.sql(f"ALTER TABLE {self._table} {change}")
+
+    def log(self, since: int | None = None) -> Sequence[Entry]:
+        """The table's history, oldest first; every commit is a file, so mostly the newest will do."""
+        if since is not None:
+            recent = self._history(f" LIMIT {RECENT_COMMITS}")
+            if recent and recent[0].version <= since and any(entry.payload is not None for entry in recent):
+                return recent
+        return self._history()
+
+    def _history(self, limit: str = "") -> list[Entry]:
+        with self._translated():
+            rows = self._spark.sql(f"DESCRIBE HISTORY {self._table}{limit}").collect()
         return [_entry(row) for row in reversed(rows)]
 
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Files of our own that are gone were removed by a stranger; others are the upstream's affair."""
+        try:
+            with translated():
+                yield
+        except Unreadable as error:
+            if self._path in unquote(error.detail):
+                raise TargetTouched("files of the target are gone", detail=error.detail, hint=error.hint) from error
+            raise
+
     def _refuse_missing(self) -> None:
-        """A commit to a path without a table would make one."""
-        with translated():
-            self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()
+        """A commit to a path without a table would make one. (The schema needs no more than the head of the log.)"""
+        with self._translated():
+            self._schema = self._spark.read.format("delta").load(self._path).schema
 
     def commit(self, write: TargetWrite[DataFrame], payload: Payload) -> None:
         """One commit; the change set of a MERGE is evaluated once and kept while it is counted and written."""
@@ -84,10 +140,10 @@ class DeltaTarget:
                 assert_never(never)
 
     def _write(self, rows: DataFrame, mode: str, payload: Payload) -> None:
-        with translated():
+        with self._translated():
+            self._follow(rows.schema)
             (
-                rows.select(*self._schema.fieldNames())
-                .write.format("delta")
+                rows.write.format("delta")
                 .mode(mode)
                 .option("txnAppId", payload.generation_uuid)
                 .option("txnVersion", payload.state.step)
@@ -97,47 +153,57 @@ class DeltaTarget:
 
     def _merge(self, changes: DataFrame, payload: Payload, *, exact: bool) -> None:
         session = changes.sparkSession
-        with translated():
+        with self._translated():
+            self._follow(changes.drop(MARK).schema)
             kept = changes.cache()
             view = "__tf_" + uuid.uuid4().hex
             try:
-                expected = self._counted(kept)
-                carried = replace(payload, expected=expected) if exact else payload
+                counted = self._counted(kept)
+                carried = replace(payload, expected=counted.counts) if exact else payload
                 kept.createOrReplaceTempView(view)
                 with _carrying(session, carried):
-                    session.sql(self._merge_sql(view, self._bounds(kept))).collect()
+                    session.sql(self._merge_sql(kept.columns, view, counted.bounds)).collect()
             finally:
                 session.catalog.dropTempView(view)
                 kept.unpersist()
 
-    def _counted(self, changes: DataFrame) -> Counts:
-        """How many rows it will insert, update and delete, if the marks are right. A key may be there once."""
-        by_mark = {row[MARK]: row["n"] for row in changes.groupBy(MARK).agg(f.count("*").alias("n")).collect()}
-        twice = changes.groupBy(*self._key).count().where("count > 1").limit(DIFFERENCES_MAX).collect()
-        if twice:
-            keys = ", ".join(str(tuple(row)[:-1]) for row in twice)
-            raise KeyNotUnique("several changes of one key in one step", detail=f"e.g. {keys}")
-        return Counts(by_mark.get("I", 0), by_mark.get("U", 0), by_mark.get("D", 0))
+    def _counted(self, changes: DataFrame) -> _Counted:
+        """What the change set is, in one look at it: how many rows it will insert, update and delete, if the marks are
+        right, and constant bounds of the first key column, so that Delta reads only the files that may match."""
+        lead, kind = f.col(quoted(self._key[0])), self._lead_type
+        ends = [f.min(lead), f.max(lead)] if kind is not None else [f.lit(None), f.lit(None)]
+        low_high = ends if kind is None else collectable(ends, [kind, kind])
+        found = changes.agg(
+            *(f.count_if(f.col(MARK) == mark) for mark in "IUD"),
+            f.count_distinct(f.struct(*map(quoted, self._key))),
+            f.count_if(lead.isNull()),
+            *low_high,
+        ).collect()[0]
+        inserted, updated, deleted, keys, nulls, low, high = found
+        if keys != inserted + updated + deleted:
+            raise self._twice(changes)
+        counts = Counts(inserted, updated, deleted)
+        if kind is None or nulls or low is None:
+            return _Counted(counts, "")
+        first, last = (literal(value, kind) for value in key_of((low, high), [kind, kind]).values)
+        column = quoted(self._key[0])
+        return _Counted(counts, f" AND t.{column} >= {first} AND t.{column} <= {last}")
 
-    def _bounds(self, changes: DataFrame) -> str:
-        """Constant bounds of the first key column, so that Delta reads only the files that may match."""
-        name = self._key[0]
+    @property
+    def _lead_type(self) -> DataType | None:
         try:
-            kind = key_types(self._schema, [name])[0]
+            return key_types(self._schema, [self._key[0]])[0]
         except UnsupportedKey:
-            return ""
-        column = f.col(quoted(name))
-        nulls = f.count_if(column.isNull()).alias("nulls")
-        ends = changes.agg(f.min(column).alias("low"), f.max(column).alias("high"), nulls)
-        low_high = collectable([f.col("low"), f.col("high")], [kind, kind])
-        found = ends.select(*low_high, "nulls").first()
-        if found is None or found[0] is None or found[2]:
-            return ""
-        low, high = (literal(value, kind) for value in key_of(tuple(found)[:2], [kind, kind]).values)
-        return f" AND t.{quoted(name)} >= {low} AND t.{quoted(name)} <= {high}"
+            return None
 
-    def _merge_sql(self, view: str, bounds: str) -> str:
-        names = [quoted(name) for name in self._schema.fieldNames()]
+    def _twice(self, changes: DataFrame) -> KeyNotUnique:
+        counted = changes.groupBy(*map(quoted, self._key)).agg(f.count(f.lit(1)).alias(MARK))
+        twice = counted.where(f.col(MARK) > 1).limit(DIFFERENCES_MAX).collect()
+        named = ", ".join(str(tuple(row)[:-1]) for row in twice)
+        return KeyNotUnique("several changes of one key in one step", detail=f"e.g. {named}")
+
+    def _merge_sql(self, columns: Sequence[str], view: str, bounds: str) -> str:
+        names = [quoted(name) for name in columns if name != MARK]
         on = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in self._key)
         sets = ", ".join(f"t.{name} = s.{name}" for name in names)
         values = ", ".join(f"s.{name}" for name in names)
@@ -150,8 +216,8 @@ class DeltaTarget:
 
     def differences(self, expected: DataFrame, version: int) -> Sequence[str]:
         """What one side has and the other has not."""
-        columns = self._schema.fieldNames()
-        with translated():
+        columns = [quoted(name) for name in self._schema.fieldNames() if name in expected.columns]
+        with self._translated():
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
             missing = wanted.exceptAll(found).limit(DIFFERENCES_MAX).collect()
@@ -160,10 +226,26 @@ class DeltaTarget:
         return told[:DIFFERENCES_MAX]
 
     def publish(self) -> None:
-        """A view in the session's catalog that shows the user's columns; it is replaced in one go."""
-        shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
-        with translated():
-            self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+        """A view in the session's catalog that shows the user's columns, where the catalog takes such a name; it is
+        replaced in one go."""
+        self._is_published = True
+        if NAME_IN_CATALOG.fullmatch(self._name):
+            shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
+            with translated():
+                self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+
+
+def unpublish(spark: SparkSession, name: str, path: str) -> None:
+    """Remove the view of that name from the session's catalog, if it still shows the table at the path."""
+    if not NAME_IN_CATALOG.fullmatch(name):
+        return
+    with translated():
+        try:
+            shown = spark.sql(f"SHOW CREATE TABLE {quoted(name)}").collect()[0][0]
+        except AnalysisException:
+            return
+        if table_at(path) in shown:
+            spark.sql(f"DROP VIEW IF EXISTS {quoted(name)}")
 
 
 @contextmanager

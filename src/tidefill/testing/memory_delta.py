@@ -119,6 +119,9 @@ class DeltaLike:
         if number_of(at) < min(table.changes_from, table.version):
             raise HistoryGone("changes that were not taken in yet are gone", hint="RESYNC the job.")
 
+    def lost(self, at: Version) -> None:
+        """`readable` knows."""
+
     def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the feed."""
         self._world.effect("upstream.changed")

@@ -265,6 +265,9 @@ class PostgresLike:
         told = self._find().log[self._held_since(after).position : end]
         return [logged for logged in told if lies_between(logged.xid, old, new)]
 
+    def lost(self, at: Version) -> None:
+        """`readable` knows."""
+
     def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the log; which of the rows were covered is not known."""
         self._world.effect("upstream.changed")

@@ -47,7 +47,7 @@ class MemoryTarget:
         self._catalog.tables.setdefault(self._path, Table(self._path))
         self._world.effect("target.prepared")
 
-    def log(self) -> Sequence[Entry]:
+    def log(self, since: int | None = None) -> Sequence[Entry]:
         """What is left of the log."""
         self._world.effect("target.log")
         return self._catalog.at(self._path).log()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -18,18 +17,27 @@ from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, rest
-from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, UpstreamReplaced
+from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.ports import Halves
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
-from tidefill.spark.names import table_at
+from tidefill.spark.names import quoted
+from tidefill.upstreams.delta_history import DeltaHistory, wall_clock_s
 
 SAMPLE_KEYS = 20_000
 KEYS_NAMED_MAX = 10
-RETENTION_S = 7 * 24 * 3600.0
-SURVEY_S = 1.0
 WEIGHT, CHANGE = "__tf_weight", "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class _Netted:
+    """The net changes that were asked for last, computed once and kept."""
+
+    after: Version
+    upto: Version
+    coverage: Coverage
+    frame: DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +50,9 @@ class _Sample:
         return self.rows / max(len(self.keys), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Survey:
-    identity: str
-    commits: dict[int, float]
-    at_s: float
-
-
 class DeltaUpstream:
-    """The Delta table at a path. `key` identifies a row, `walk` is the order in which it is filled, with the key."""
+    """The Delta table at a path. `key` identifies a row, `walk` is the order in which it is filled, with the key.
+    `columns` are all that is read, if not every column. `history` may be shared by the jobs that read one table."""
 
     lasting = True
     resources: tuple[str, ...] = ()
@@ -61,33 +63,23 @@ class DeltaUpstream:
         path: str,
         key: Sequence[str],
         walk: Sequence[str],
-        now_s: Callable[[], float] = lambda: datetime.now(UTC).timestamp(),
+        *,
+        columns: Sequence[str] | None = None,
+        history: DeltaHistory | None = None,
+        now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
         self._spark = spark
         self._path = path
         self._key = tuple(key)
         self._walk = tuple(walk)
+        self._columns = None if columns is None else tuple(dict.fromkeys((*columns, *walk)))
+        self._history = history or DeltaHistory(spark, path, now_s)
         self._now_s = now_s
         self._sample: _Sample | None = None
-        self._surveyed: _Survey | None = None
+        self._netted: _Netted | None = None
+        self._lost: set[int] = set()
         if not set(self._key) <= set(self._walk):
             raise InvalidSetting(f"the walk {self._walk} does not contain the key {self._key}")
-
-    @property
-    def _table(self) -> str:
-        return table_at(self._path)
-
-    def _survey(self, *, fresh: bool) -> _Survey:
-        """The table's identity and its history. They cost half a second, so one look serves for a moment."""
-        known = self._surveyed
-        if known is not None and not fresh and 0 <= self._now_s() - known.at_s < SURVEY_S:
-            return known
-        with translated(UpstreamReplaced):
-            detail = self._spark.sql(f"DESCRIBE DETAIL {self._table}").select("id").collect()
-            history = self._spark.sql(f"DESCRIBE HISTORY {self._table}").select("version", _micros()).collect()
-        commits = {int(row["version"]): row["micros"] / 1e6 for row in history}
-        self._surveyed = _Survey(str(detail[0]["id"]), commits, self._now_s())
-        return self._surveyed
 
     def prepare(self, released: Version | None) -> None:
         """Nothing is needed."""
@@ -95,34 +87,36 @@ class DeltaUpstream:
     @contextmanager
     def open_head(self, *, first: bool) -> Iterator[Version]:
         """The newest version."""
-        survey = self._survey(fresh=first)
-        yield Version(survey.identity, Number(max(survey.commits)))
+        survey = self._history.survey(fresh=first)
+        yield Version(survey.identity, Number(survey.head))
 
     def readable(self, at: Version) -> bool:
-        """Whether its log is still there; files that were vacuumed show only when they are read."""
-        return number_of(at) in self._survey(fresh=False).commits
+        """Whether its log is still there; files that were vacuumed show only when they are read, and are remembered."""
+        number = number_of(at)
+        return number not in self._lost and number in self._history.survey(reach=number).commits
 
     def pressing(self, at: Version) -> bool:
         """Whether the first commit that was not taken in is half as old as history is kept."""
-        moment = self._survey(fresh=False).commits.get(number_of(at) + 1)
-        return moment is not None and self._now_s() - moment > RETENTION_S / 2
+        survey = self._history.survey(reach=number_of(at))
+        moment_s = survey.commits.get(number_of(at) + 1)
+        return moment_s is not None and self._now_s() - moment_s > survey.kept_s / 2
 
     def check(self, at: Version) -> None:
         """The same table, with every commit since then."""
-        survey = self._survey(fresh=True)
+        survey = self._history.survey(reach=number_of(at), fresh=True)
         if survey.identity != at.identity:
             raise UpstreamReplaced(
                 f"{self._path} is another table now",
                 detail=f"Its identity was {at.identity} and is {survey.identity}.",
                 hint="RESYNC the job to build it anew from the new table, or drop it.",
             )
-        if max(survey.commits) < number_of(at):
+        if survey.head < number_of(at):
             raise UpstreamReplaced(
                 f"{self._path} went back",
-                detail=f"It is at version {max(survey.commits)}, the job has seen {number_of(at)}.",
+                detail=f"It is at version {survey.head}, the job has seen {number_of(at)}.",
                 hint="RESYNC the job to build it anew.",
             )
-        needed = range(number_of(at) + 1, max(survey.commits) + 1)
+        needed = range(number_of(at) + 1, survey.head + 1)
         missing = [version for version in needed if version not in survey.commits]
         if missing:
             raise HistoryGone(
@@ -131,12 +125,37 @@ class DeltaUpstream:
                 hint="RESYNC the job to build it anew; keep the log longer than the job may stand still.",
             )
 
+    def lost(self, at: Version) -> None:
+        """Files of that version are gone. A newer one may do, unless the changes up to it are gone too, or there is
+        none."""
+        survey = self._history.survey(fresh=True)
+        self._lost.add(number_of(at))
+        self._sample = None
+        newest = Version(survey.identity, Number(survey.head))
+        if survey.head <= number_of(at):
+            raise self._files_gone("Files of its newest version are missing.")
+        try:
+            with translated(UpstreamReplaced):
+                self._weighted(at, newest).select(f.xxhash64("*").alias("h")).agg(f.max("h")).collect()
+        except Unreadable as error:
+            raise self._files_gone(error.detail) from error
+
+    def _files_gone(self, detail: str) -> HistoryGone:
+        return HistoryGone(
+            f"files of {self._path} that are needed are gone",
+            detail=detail,
+            hint="RESYNC the job to build it anew; let VACUUM keep files longer than the job may stand still.",
+        )
+
     def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
-        """By the change feed."""
-        halves = self.changes(after, upto, coverage)
+        """By the change feed, which is kept for the step that follows."""
+        self._let_go()
+        if number_of(upto) <= number_of(after):
+            return Changed.NOTHING
         with translated(UpstreamReplaced):
-            either = halves.removed.select(*self._key).unionAll(halves.added.select(*self._key))
-            return Changed.NOTHING if either.isEmpty() else Changed.SOME
+            frame = self._net(after, upto, coverage).cache()
+            self._netted = _Netted(after, upto, coverage, frame)
+            return Changed.NOTHING if frame.isEmpty() else Changed.SOME
 
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
         """Net changes: the weights of equal rows are added up, so the order of the feed does not matter."""
@@ -144,27 +163,55 @@ class DeltaUpstream:
             nothing = self.rows((), upto)
             return Halves(nothing, nothing, images=True)
         with translated(UpstreamReplaced):
-            feed = (
-                self._spark.read.format("delta")
-                .option("readChangeFeed", "true")
-                .option("startingVersion", number_of(after) + 1)
-                .option("endingVersion", number_of(upto))
-                .load(self._path)
-            )
-            columns = [name for name in feed.columns if name not in FEED_COLUMNS]
-            comes = f.col(CHANGE).isin("insert", "update_postimage")
-            weighted = feed.withColumn(WEIGHT, f.when(comes, 1).otherwise(-1))
-            net = weighted.groupBy(*columns).agg(f.sum(WEIGHT).alias(WEIGHT)).where(f.col(WEIGHT) != 0)
-            types = key_types(net.schema, self._walk)
-            covered = net.where(covers(coverage, self._walk, types)).where(_single())
+            known = self._netted
+            if known is not None and (known.after, known.upto, known.coverage) == (after, upto, coverage):
+                net = known.frame
+            else:
+                net = self._net(after, upto, coverage)
             return Halves(
-                covered.where(f.col(WEIGHT) < 0).select(*columns),
-                covered.where(f.col(WEIGHT) > 0).select(*columns),
-                images=True,
+                net.where(f.col(WEIGHT) < 0).drop(WEIGHT), net.where(f.col(WEIGHT) > 0).drop(WEIGHT), images=True
             )
 
+    def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:
+        weighted = self._weighted(after, upto)
+        columns = [quoted(name) for name in weighted.columns if name != WEIGHT]
+        net = weighted.groupBy(*columns).agg(f.sum(WEIGHT).alias(WEIGHT)).where(f.col(WEIGHT) != 0)
+        types = key_types(net.schema, self._walk)
+        return net.where(covers(coverage, self._walk, types)).where(_single())
+
+    def _weighted(self, after: Version, upto: Version) -> DataFrame:
+        """The change feed: +1 for a row that came, -1 for one that went."""
+        feed = (
+            self._spark.read.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", number_of(after) + 1)
+            .option("endingVersion", number_of(upto))
+            .load(self._path)
+        )
+        comes = f.col(CHANGE).isin("insert", "update_postimage")
+        weighted = feed.withColumn(WEIGHT, f.when(comes, 1).otherwise(-1)).drop(*FEED_COLUMNS)
+        return self._narrowed(weighted, WEIGHT)
+
+    def _narrowed(self, frame: DataFrame, *also: str) -> DataFrame:
+        if self._columns is None:
+            return frame
+        missing = [name for name in self._columns if name not in frame.columns]
+        if missing:
+            raise UpstreamReplaced(
+                f"{self._path} has no column {missing[0]} any more",
+                detail=f"Its columns are {', '.join(frame.columns)}.",
+                hint="Drop the job and create it anew from the columns that there are.",
+            )
+        return frame.select(*(quoted(name) for name in (*self._columns, *also)))
+
+    def _let_go(self) -> None:
+        if self._netted is not None:
+            self._netted.frame.unpersist()
+            self._netted = None
+
     def _at(self, at: Version) -> DataFrame:
-        return self._spark.read.format("delta").option("versionAsOf", number_of(at)).load(self._path)
+        frame = self._spark.read.format("delta").option("versionAsOf", number_of(at)).load(self._path)
+        return self._narrowed(frame)
 
     def rows(self, ranges: Sequence[Range], at: Version) -> DataFrame:
         """Time travel."""
@@ -200,7 +247,7 @@ class DeltaUpstream:
         with translated(UpstreamReplaced):
             frame = self._at(at)
             types = key_types(frame.schema, self._walk)
-            last = frame.agg(f.max(f.struct(*self._walk)).alias("last")).where("last IS NOT NULL")
+            last = frame.agg(f.max(f.struct(*map(quoted, self._walk))).alias("last")).where("last IS NOT NULL")
             columns = [f.col("last").getField(name) for name in self._walk]
             found = last.select(*collectable(columns, types)).first()
         return None if found is None else key_of(tuple(found), types)
@@ -213,30 +260,28 @@ class DeltaUpstream:
         """Whole."""
         missing = f.lit(False)
         for name in self._key:
-            missing = missing | f.col(name).isNull()
+            missing = missing | f.col(quoted(name)).isNull()
         with translated(UpstreamReplaced):
-            counted = self._at(at).groupBy(*self._key).count().where((f.col("count") > 1) | missing)
-            wrong = counted.limit(KEYS_NAMED_MAX).collect()
+            keys = [f.col(quoted(name)) for name in self._key]
+            counted = self._at(at).groupBy(*keys).agg(f.count(f.lit(1)).alias(WEIGHT))
+            wrong = counted.where((f.col(WEIGHT) > 1) | missing).limit(KEYS_NAMED_MAX).collect()
         if wrong:
-            keys = ", ".join(str(tuple(row)[: len(self._key)]) for row in wrong)
+            named = ", ".join(str(tuple(row)[: len(self._key)]) for row in wrong)
             raise KeyNotUnique(
                 f"the key ({', '.join(self._key)}) of {self._path} is not unique or NULL",
-                detail=f"e.g. {keys}",
+                detail=f"e.g. {named}",
                 hint="Remove the duplicates or declare another key.",
             )
 
     def release(self, version: Version) -> None:
-        """Nothing is held."""
+        """The changes that were kept for the step are of no use any more."""
+        self._let_go()
 
 
 def number_of(version: Version) -> int:
     """The Delta version."""
     assert isinstance(version.point, Number)
     return version.point.number
-
-
-def _micros() -> Column:
-    return f.unix_micros(f.col("timestamp").cast("timestamp")).alias("micros")
 
 
 def _single() -> Column:
