@@ -16,12 +16,13 @@ ROOT = "__init__"
 LEVELS: tuple[set[str], ...] = (
     {"errors"},
     {"core"},
-    {"views", "indexes"},
+    {"views", "indexes", "definitions"},
     {"ports"},
     {"backfill"},
     {"runner"},
-    {"spark", "files", "store"},
+    {"service", "spark", "files", "store", "logs"},
     {"upstreams", "targets", "local", "testing"},
+    {"lake"},
     {"engine"},
     {"sql"},
     {ROOT},
@@ -29,7 +30,7 @@ LEVELS: tuple[set[str], ...] = (
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 ALLOWED_SIDEWAYS = {("testing", "store"), ("__main__", "cli")}
-MAY_IMPORT_PYSPARK = {"spark", "upstreams", "targets", "engine", "local"}
+MAY_IMPORT_PYSPARK = {"spark", "upstreams", "targets", "lake", "engine", "local"}
 
 IMPURE_MODULES = {
     "asyncio", "importlib", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets", "shutil",

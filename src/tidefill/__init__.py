@@ -1,8 +1,19 @@
 """Online backfill: derived tables over live data, exact at every commit."""
 
+from __future__ import annotations
 
-def __getattr__(name: str) -> str:
-    """Give `__version__` from the package metadata, read only when asked for, so that importing stays cheap."""
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidefill.engine import connect as connect
+
+
+def __getattr__(name: str) -> Any:
+    """`connect` and `__version__`, imported only when asked for, so that importing the package stays cheap."""
+    if name == "connect":
+        from tidefill.engine import connect
+
+        return connect
     if name == "__version__":
         from importlib.metadata import version
 

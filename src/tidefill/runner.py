@@ -10,6 +10,7 @@ reason and hint. Whoever is fenced, or finds the row in another state than it wa
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,8 @@ LEASE_S = 60.0
 BACKOFF_MAX_S = 30.0
 POLL_S = 1.0
 RECHECK_S = 60.0
+
+LOG = logging.getLogger("tidefill.runner")
 
 
 class Machine(Protocol):
@@ -102,7 +105,9 @@ class Runner:
         new_uuid: Callable[[], str],
         *,
         start: Sizing | None = None,
+        hurry: bool = False,
     ) -> None:
+        """`hurry`: no job waits for its target lag."""
         self._store = store
         self._clock = clock
         self._build = build
@@ -110,6 +115,7 @@ class Runner:
         self._owner = owner
         self._new_uuid = new_uuid
         self._start = start or Sizing()
+        self._hurry = hurry
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
 
@@ -137,6 +143,7 @@ class Runner:
         except TidefillError as error:
             return self._fail(job, error)
         except Exception as error:
+            LOG.exception("a bug, in the job %s", job.name)
             return self._fail(job, Bug(f"unexpected {type(error).__name__}", detail=str(error)))
 
     def _advance(self, job: Job) -> Turn:
@@ -162,7 +169,7 @@ class Runner:
     def _run(self, job: Job) -> Turn:
         job, active = self._activate(job)
         truth = self._truth(job, active)
-        knobs = job.knobs()
+        knobs = replace(job.knobs(), target_lag_s=0.0) if self._hurry else job.knobs()
         glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
         seen = active.machine.look(truth, glimpse, knobs)
         plan: Plan = plan_step(truth.state, seen, knobs, active.machine.shape)
@@ -396,6 +403,7 @@ class Runner:
     def _change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
         after = self._store.change(job.id, jobs.fenced(job.lease.fence, change))
         if event:
+            LOG.info("%s: %s", job.name, event, extra={"data": {"job": job.id, "generation": job.generation}})
             self._event(job, event)
         return after
 

@@ -1,0 +1,106 @@
+"""What a user created, as the text that the store keeps: a registered table, a replica, a view.
+
+A definition is fixed at creation: what `*` meant then, under which settings the query was written. It reads an input by
+name; where that lies is the business of whoever has the name.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from tidefill.errors import StoreUnreadable
+
+FORM = 1
+
+
+class Kind(Enum):
+    """What a job makes."""
+
+    REPLICA = "replica"
+    VIEW = "view"
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A Delta table that somebody else writes. `walk`: the order in which it is filled, if the user gave one."""
+
+    location: str
+    key: tuple[str, ...]
+    walk: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefinition:
+    """A query over one input. `columns`: output name and expression of each, hidden ones too; none for a replica, which
+    has whatever its input has. `reads`: the input's columns that it needs. `key` names output columns; `walk` and
+    `input_key` name the input's."""
+
+    kind: Kind
+    input: str
+    sql: str
+    input_key: tuple[str, ...]
+    key: tuple[str, ...]
+    walk: tuple[str, ...]
+    walk_reason: str
+    alias: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    reads: tuple[str, ...] = ()
+    semantics: tuple[tuple[str, str], ...] = ()
+
+    def same_wish(self, other: JobDefinition) -> bool:
+        """Whether a user who asked for the one has asked for the other; what was worked out from it may differ."""
+        return (self.kind, self.input.casefold(), self.sql) == (other.kind, other.input.casefold(), other.sql)
+
+
+def table_to_text(table: TableDefinition) -> str:
+    """The text for the store."""
+    return json.dumps({"form": FORM, **asdict(table)}, sort_keys=True)
+
+
+def table_from_text(text: str) -> TableDefinition:
+    """The inverse of `table_to_text`."""
+    data = _parsed(text)
+    try:
+        return TableDefinition(str(data["location"]), tuple(data["key"]), tuple(data["walk"]))
+    except (KeyError, TypeError) as error:
+        raise _unreadable(repr(error)) from error
+
+
+def job_to_text(job: JobDefinition) -> str:
+    """The text for the store."""
+    return json.dumps({"form": FORM, **asdict(job), "kind": job.kind.value}, sort_keys=True)
+
+
+def job_from_text(text: str) -> JobDefinition:
+    """The inverse of `job_to_text`."""
+    data = _parsed(text)
+    try:
+        pairs = {name: tuple((str(a), str(b)) for a, b in data[name]) for name in ("columns", "semantics")}
+        names = {name: tuple(map(str, data[name])) for name in ("input_key", "key", "walk", "reads")}
+        texts = {name: str(data[name]) for name in ("input", "sql", "walk_reason", "alias", "where")}
+        return JobDefinition(kind=Kind(data["kind"]), **texts, **names, **pairs)  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable(repr(error)) from error
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise _unreadable(str(error)) from error
+    if not isinstance(data, dict) or not isinstance(data.get("form"), int):
+        raise _unreadable(text[:200])
+    if data["form"] > FORM:
+        raise StoreUnreadable(
+            f"a definition in the store has form {data['form']}, this release knows {FORM}",
+            hint="A newer release of Tidefill wrote it: use that release.",
+        )
+    return data
+
+
+def _unreadable(detail: str) -> StoreUnreadable:
+    return StoreUnreadable("a definition in the store cannot be read", detail=detail)

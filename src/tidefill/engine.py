@@ -1,0 +1,468 @@
+"""The Python API: name tables, create replicas and views of them, run the jobs, and look at what they have made.
+
+Wishes (pause, drop ...) go to the store and never start Spark. Whoever runs the store's jobs acts on them: `run`,
+`run_once`, `Job.wait`, here or in another process.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+import os
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidefill.core import jobs
+from tidefill.core.confirm import anchor_from_json
+from tidefill.core.jobs import Failure, Pause, Settings, name_key
+from tidefill.core.jobs import Job as Row
+from tidefill.core.lifecycle import Life
+from tidefill.core.step import Reason
+from tidefill.core.tables import Registered, ends
+from tidefill.core.version import Number
+from tidefill.definitions import (
+    TableDefinition,
+    job_from_text,
+    job_to_text,
+    table_from_text,
+    table_to_text,
+)
+from tidefill.errors import (
+    BadInput,
+    InvalidSetting,
+    JobFailed,
+    NotYet,
+    TimedOut,
+    UnknownJob,
+    UnknownTable,
+)
+from tidefill.logs import log_to
+from tidefill.runner import Runner
+from tidefill.service import Service
+from tidefill.store import SqlStore, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidefill.lake import Explained, Input, Lake
+
+STORE_FILE = "jobs.db"
+WAIT_POLL_S = 0.2
+RUN_ONCE_TURNS_MAX = 100_000
+_LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+
+
+def connect(
+    spark: SparkSession | None = None,
+    warehouse: str | os.PathLike[str] = "lake",
+    store: str | os.PathLike[str] = ".tidefill",
+) -> Engine:
+    """An engine over the store in that directory. Without a session, a local Spark is started when it is needed."""
+    return Engine(spark, os.fspath(warehouse), Path(store))
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A job as a person sees it. `version`: of its input, that the target stands for. `runs`: whether some process
+    runs it now."""
+
+    name: str
+    kind: str
+    state: str
+    share: float
+    rows: int
+    rows_per_s: float
+    eta_s: float | None
+    version: int | None
+    waiting: str
+    runs: bool
+    failure: Failure | None
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {self.state}", f"{self.share:.0%}"]
+        if self.state == Life.BACKFILLING.value and self.rows_per_s:
+            parts.append(f"{self.rows_per_s:,.0f} rows/s")
+        if self.version is not None:
+            parts.append(f"at version {self.version}")
+        if self.waiting:
+            parts.append(f"waiting: {self.waiting}")
+        if self.failure is not None:
+            parts.append(f"{self.failure.fact} [{self.failure.code}]")
+        return ", ".join(parts)
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now_s(self) -> float:
+        """Now."""
+        return time.time()
+
+
+class Engine:
+    """Everything that can be done with one store, one warehouse and one Spark. Threads may not share it."""
+
+    def __init__(self, spark: SparkSession | None, warehouse: str, folder: Path) -> None:
+        self._given = spark
+        self._warehouse = warehouse
+        self._store: SqlStore = open_store(folder / STORE_FILE)
+        self._log = log_to(folder)
+        self._clock = SystemClock()
+        self._owner = uuid.uuid4().hex
+        self._made: Lake | None = None
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the store. A Spark that was started stays, as others may use it."""
+        self._store.close()
+        logging.getLogger("tidefill").removeHandler(self._log)
+        self._log.close()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that was given, or a local one."""
+        return self._lake.spark
+
+    @property
+    def _lake(self) -> Lake:
+        if self._made is None:
+            from tidefill.lake import Lake, prepare_warehouse
+            from tidefill.spark.session import check_session, local_session
+
+            prepare_warehouse(self._warehouse)
+            spark = local_session() if self._given is None else check_session(self._given)
+            self._made = Lake(spark, self._warehouse)
+        return self._made
+
+    # Tables.
+
+    def register(
+        self,
+        name: str,
+        *,
+        key: Sequence[str] | str,
+        location: str | os.PathLike[str] | None = None,
+        table: str | None = None,
+        walk: Sequence[str] | str = (),
+    ) -> None:
+        """Name a Delta table, by its location or by its name in the catalog, and say which columns identify a row."""
+        if (location is None) == (table is None):
+            raise BadInput("a table is registered by its location or by its name in the catalog: give one of the two")
+        where = self._lake.location_of(table) if location is None and table is not None else _absolute(location)
+        definition = TableDefinition(where, _names(key), _names(walk))
+        self._lake.check_table(definition)
+        self._store.register(Registered(name, table_to_text(definition)))
+
+    def unregister(self, name: str) -> None:
+        """Forget the name; the table stays as it is."""
+        self._store.unregister(name, _reads(name))
+
+    def tables(self) -> list[str]:
+        """The names of the registered tables."""
+        return [table.name for table in self._store.tables()]
+
+    # Jobs.
+
+    def create_replica(self, name: str, source: str, **settings: Any) -> Job:
+        """A Delta table that stays equal to the source. Settings: see `create_view`."""
+        explained = self._lake.explain_replica(self._input((source,)), source)
+        return self._create(name, explained, settings)
+
+    def create_view(self, name: str, sql: str, **settings: Any) -> Job:
+        """A materialized view that stays fresh. Settings, all optional: `target_lag` ("30 seconds"), `rate_limit` (rows
+        per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job."""
+        known = self._attached(name, sql)
+        return known if known is not None else self._create(name, self.explain_view(sql), settings)
+
+    def explain_view(self, sql: str) -> Explained:
+        """What `create_view` would do: key, walk and why, rows."""
+        return self._lake.explain_view(self._input, sql)
+
+    def _attached(self, name: str, sql: str) -> Job | None:
+        row = self._store.find(name)
+        if row is None or job_from_text(row.definition).sql != sql:
+            return None
+        return Job(self, row.id, row.name)
+
+    def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
+        definition = explained.definition
+        settings = _settings(Settings(chunk_rows=explained.chunk_rows), asked)
+        known = self._store.find(name)
+        if known is not None and job_from_text(known.definition).same_wish(definition):
+            return Job(self, known.id, known.name)
+        if known is None and self._store.table(definition.input) is not None:
+            self._lake.check_keys(self._input((definition.input,)))
+        row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
+        made = self._store.create(row, [definition.input])
+        return Job(self, made.id, made.name)
+
+    def _input(self, parts: tuple[str, ...]) -> Input:
+        """The table or the job that has the name. What the catalog has needs a key first."""
+        from tidefill.lake import Input
+
+        name = ".".join(parts)
+        table = self._store.table(name) if len(parts) == 1 else None
+        if table is not None:
+            found = table_from_text(table.definition)
+            return Input(table.name, found.location, found.key, found.walk)
+        row = self._store.find(name) if len(parts) == 1 else None
+        if row is None:
+            raise UnknownTable(
+                f"there is no table {name}", hint=f"engine.register({parts[-1]!r}, table={name!r}, key=[...])"
+            )
+        if row.published is None:
+            raise NotYet(f"{row.name} is not live yet", hint="Wait for it, then create what reads it.")
+        return Input(row.name, self._lake.path(row, row.published), job_from_text(row.definition).key)
+
+    def job(self, name: str) -> Job:
+        """The job of that name."""
+        row = self._store.find(name)
+        if row is None:
+            raise UnknownJob(f"there is no job {name}", hint="engine.jobs() lists those that there are.")
+        return Job(self, row.id, row.name)
+
+    def jobs(self) -> list[Job]:
+        """All jobs that are not dropped, by name."""
+        return [Job(self, row.id, row.name) for row in self._store.jobs() if row.life is not Life.DROPPED]
+
+    # What they made.
+
+    def table(self, name: str) -> DataFrame:
+        """A registered table, or what a live job has made."""
+        return self._lake.table(self._input((name,)).location)
+
+    # Running.
+
+    def run(self, stop: threading.Event | None = None) -> None:
+        """Run every job of the store, until told to stop."""
+        self._service().run(stop or threading.Event())
+
+    def run_once(self) -> None:
+        """Bring every job to the newest version that its input has now, in the order of their dependence."""
+        service = self._service(hurry=True)
+        with service.alive():
+            for row in _in_order(self._store.jobs()):
+                self._catch_up(service, row.id)
+
+    def _catch_up(self, service: Service, job_id: str) -> None:
+        goal: int | None = None
+        for _ in range(RUN_ONCE_TURNS_MAX):
+            row = self._store.job(job_id)
+            if row is None or row.life in (Life.FAILED, Life.PAUSED) or (goal is not None and _reached(row, goal)):
+                return
+            if goal is None and not ends(row):
+                goal = self._head_of_input(row)
+            turn = service.turn(row)
+            if row.life is Life.DROPPED and not turn.worked:
+                return
+            if not turn.worked:
+                time.sleep(min(turn.again_in_s or WAIT_POLL_S, WAIT_POLL_S))
+
+    def _head_of_input(self, row: Row) -> int | None:
+        """The newest version of what the job reads; None while there is none."""
+        try:
+            return self._lake.head(self._input((job_from_text(row.definition).input,)).location)
+        except NotYet:
+            return None
+
+    def _service(self, *, hurry: bool = False) -> Service:
+        runner = Runner(
+            self._store, self._clock, self._build, self._lake, self._owner, lambda: uuid.uuid4().hex, hurry=hurry
+        )
+        return Service(self._store, runner, self._clock, self._owner, _share_an_input)
+
+    def _build(self, row: Row) -> Any:
+        definition = job_from_text(row.definition)
+        return self._lake.build(row, definition, self._input((definition.input,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A handle on one job."""
+
+    engine: Engine
+    id: str
+    name: str
+
+    def _row(self) -> Row:
+        row = self.engine._store.job(self.id)
+        if row is None or row.life is Life.DROPPED:
+            raise UnknownJob(f"{self.name} was dropped")
+        return row
+
+    def status(self) -> Status:
+        """How it stands."""
+        row = self._row()
+        progress = row.progress if row.progress is not None and row.progress.generation == row.generation else None
+        return Status(
+            name=row.name,
+            kind=job_from_text(row.definition).kind.value,
+            state=row.life.value,
+            share=progress.share if progress else 0.0,
+            rows=progress.rows if progress else 0,
+            rows_per_s=progress.rows_per_s if progress else 0.0,
+            eta_s=progress.eta_s if progress else None,
+            version=_version(row),
+            waiting=row.waiting,
+            runs=bool(row.lease.owner) and row.lease.until_s > time.time(),
+            failure=row.failure,
+        )
+
+    def wait(self, timeout: float | None = None) -> Job:
+        """Return when it is live; raise JobFailed with its reason, or TimedOut. If nobody runs it, it is run here."""
+        deadline_s = None if timeout is None else time.monotonic() + timeout
+
+        def over() -> bool:
+            return self._is_settled() or (deadline_s is not None and time.monotonic() >= deadline_s)
+
+        if not over():
+            self.engine._service().run(threading.Event(), over)
+        row = self._row()
+        if row.failure is not None and row.life is Life.FAILED:
+            raise JobFailed(
+                f"{self.name} has failed: {row.failure.fact}",
+                detail=f"[{row.failure.code}] {row.failure.detail}",
+                hint=row.failure.hint,
+            )
+        if row.life is not Life.LIVE:
+            raise TimedOut(f"{self.name} is not live yet", detail=str(self.status()))
+        return self
+
+    def _is_settled(self) -> bool:
+        return self._row().life in (Life.LIVE, Life.FAILED)
+
+    def pause(self, *, fill_only: bool = False) -> None:
+        """Stand still; or stop filling, and keep what is there fresh."""
+        self._wish(jobs.wish_pause(Pause.FILL if fill_only else Pause.ALL))
+
+    def resume(self) -> None:
+        """Go on, after a pause or a failure."""
+        self._wish(jobs.wish_resume)
+
+    def alter(self, **settings: Any) -> None:
+        """Change settings while it runs; None lifts a limit."""
+        self._wish(lambda row: jobs.wish_settings(_settings(row.settings, settings))(row))
+
+    def resync(self) -> None:
+        """Build it anew beside what is there, and switch when that is done."""
+        self._wish(jobs.wish_resync)
+
+    def cancel(self) -> None:
+        """Remove it, before it is live."""
+        self._end(jobs.wish_cancel)
+
+    def drop(self) -> None:
+        """Remove it, whatever its state."""
+        self._end(jobs.wish_drop)
+
+    def _wish(self, wish: Callable[[Row], Row]) -> None:
+        self._row()
+        self.engine._store.change(self.id, wish)
+
+    def _end(self, wish: Callable[[Row], Row]) -> None:
+        self._row()
+        self.engine._store.wish_end(self.id, wish, _reads(self.name))
+
+    def events(self) -> list[tuple[float, str]]:
+        """What happened, oldest first: seconds since 1970, and what."""
+        return list(self.engine._store.events(self.id))
+
+    def table(self) -> DataFrame:
+        """What it has made."""
+        return self.engine.table(self.name)
+
+    def __repr__(self) -> str:
+        return f"<{self.status()}>"
+
+    def _repr_html_(self) -> str:
+        status = self.status()
+        return (
+            f"<div><b>{html.escape(status.name)}</b> {html.escape(status.kind)}: {html.escape(status.state)}<br>"
+            f"<progress value='{status.share:.4f}' max='1'></progress> {status.share:.0%} "
+            f"{html.escape(status.waiting)}</div>"
+        )
+
+
+def _absolute(location: str | os.PathLike[str] | None) -> str:
+    text = os.fspath(location or "")
+    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) else str(Path(text).absolute())
+
+
+def _names(columns: Sequence[str] | str) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def _settings(before: Settings, asked: dict[str, Any]) -> Settings:
+    unknown = sorted(set(asked) - {"target_lag", "rate_limit", "parallelism", "chunk_rows"})
+    if unknown:
+        raise InvalidSetting(
+            f"there is no setting {unknown[0]}", hint="There are target_lag, rate_limit, parallelism and chunk_rows."
+        )
+    changes = {name: value for name, value in asked.items() if name != "target_lag"}
+    for name, value in changes.items():
+        if not (type(value) is int or (value is None and name != "parallelism")):
+            raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
+    if "target_lag" in asked:
+        changes["target_lag_s"] = _seconds(asked["target_lag"])
+    return replace(before, **changes)
+
+
+def _seconds(lag: object) -> float:
+    """`30 seconds`, 30, or a timedelta."""
+    if isinstance(lag, timedelta):
+        return lag.total_seconds()
+    if isinstance(lag, (int, float)) and not isinstance(lag, bool):
+        return float(lag)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day)s?\s*", str(lag).lower())
+    if match is None:
+        raise InvalidSetting(f"target_lag is {lag!r}", hint="Write it like '30 seconds' or '5 minutes'.")
+    return float(match[1]) * _LAG_UNITS_S[match[2]]
+
+
+def _reads(name: str) -> Callable[[Row], bool]:
+    wanted = name_key(name)
+    return lambda row: name_key(job_from_text(row.definition).input) == wanted
+
+
+def _share_an_input(worked: Row, other: Row) -> bool:
+    below, above = job_from_text(worked.definition), job_from_text(other.definition)
+    return name_key(above.input) in (name_key(below.input), name_key(worked.name))
+
+
+def _in_order(rows: Sequence[Row]) -> list[Row]:
+    """What is read comes before what reads it."""
+    by_name = {name_key(row.name): row for row in rows}
+
+    def depth(row: Row) -> int:
+        below = by_name.get(name_key(job_from_text(row.definition).input))
+        return 0 if below is None else 1 + depth(below)
+
+    return sorted(rows, key=depth)
+
+
+def _version(row: Row) -> int | None:
+    """The version of its input that the target stands for."""
+    if not row.anchor:
+        return None
+    state = anchor_from_json(json.loads(row.anchor)).state
+    points = [version.point for version in state.versions.values()]
+    return next((point.number for point in points if isinstance(point, Number)), None)
+
+
+def _reached(row: Row, goal: int) -> bool:
+    version = _version(row)
+    up_to_date = row.waiting == Reason.IDLE.value
+    return row.life is Life.LIVE and (up_to_date or (version is not None and version >= goal))

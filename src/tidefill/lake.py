@@ -1,0 +1,355 @@
+"""Delta tables as inputs and targets: what a user asks for is checked here, defined, and made into machines."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
+
+from tidefill.backfill import Backfill
+from tidefill.core.jobs import Job
+from tidefill.definitions import JobDefinition, Kind, TableDefinition
+from tidefill.errors import (
+    BadInput,
+    BadSql,
+    InvalidSetting,
+    RetryLater,
+    TidefillError,
+    UnsupportedQuery,
+    UpstreamUnfit,
+)
+from tidefill.files import local_path, remove_tree
+from tidefill.spark.coverage import key_types
+from tidefill.spark.faults import translated
+from tidefill.spark.names import HIDDEN, quoted, table_at
+from tidefill.spark.rowwise import INPUT, RowWise
+from tidefill.spark.session import Semantics, job_session
+from tidefill.targets.delta import DeltaTarget, unpublish
+from tidefill.upstreams.delta import DeltaUpstream
+from tidefill.upstreams.delta_history import DeltaHistory
+from tidefill.upstreams.delta_layout import Walk, choose_walk
+from tidefill.views.rowwise import Item, RowQuery, Star, parse_row_query
+
+CHANGE_FEED = "delta.enableChangeDataFeed"
+CHUNKS_OF_UNCLUSTERED = 4
+CHUNK_ROWS_MAX = 5_000_000
+SLUG_CHARACTERS_MAX = 40
+LINEAR_PLAN = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Relation", "LocalRelation"})
+SYNTAX = frozenset({"case", "cast", "extract", "if", "in", "overlay", "position", "substring", "trim", "try_cast"})
+NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A table that jobs may read: by which name, where it is, what identifies a row. `walk`: if it is given."""
+
+    name: str
+    location: str
+    key: tuple[str, ...]
+    walk: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What a job will do, before it does it."""
+
+    definition: JobDefinition
+    clustered: bool
+    rows: int
+    schema: StructType
+    notices: tuple[str, ...] = ()
+
+    @property
+    def chunk_rows(self) -> int | None:
+        """The size of a chunk, where it should not be left to the clock: each chunk reads the whole table."""
+        if self.clustered:
+            return None
+        return min(max(1, -(-self.rows // CHUNKS_OF_UNCLUSTERED)), CHUNK_ROWS_MAX)
+
+
+class Lake:
+    """What jobs over Delta tables need of one Spark."""
+
+    def __init__(self, spark: SparkSession, warehouse: str) -> None:
+        self.spark = spark
+        self._warehouse = warehouse
+        self._histories: dict[str, DeltaHistory] = {}
+
+    # Inputs.
+
+    def location_of(self, table: str) -> str:
+        """Where the catalog's table of that name lies."""
+        with _as_input(f"there is no Delta table {table}"):
+            return str(self.spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]["location"])
+
+    def check_table(self, table: TableDefinition) -> None:
+        """Refuse what could not be read later, with the statement that mends it."""
+        detail = self._detail(table.location)
+        frame = self._frame(table.location)
+        if not table.key:
+            raise InvalidSetting("a key is missing", hint="Name the columns that identify a row: KEY (id).")
+        for what, names in (("key", table.key), ("walk", table.walk)):
+            if len(set(names)) < len(names):
+                raise InvalidSetting(f"the {what} names a column twice", detail=", ".join(names))
+        key_types(frame.schema, (*table.key, *table.walk))
+        if str(detail["properties"].get(CHANGE_FEED, "false")).lower() != "true":
+            raise UpstreamUnfit(
+                f"the table at {table.location} does not record its changes",
+                hint=f"ALTER TABLE {table_at(table.location)} SET TBLPROPERTIES ({CHANGE_FEED} = true)",
+            )
+
+    def _detail(self, location: str) -> Row:
+        with _as_input(f"there is no Delta table at {location}"):
+            return self.spark.sql(f"DESCRIBE DETAIL {table_at(location)}").collect()[0]
+
+    def _frame(self, location: str, session: SparkSession | None = None) -> DataFrame:
+        return (session or self.spark).read.format("delta").load(location)
+
+    def check_keys(self, table: Input) -> None:
+        """KeyNotUnique, naming them."""
+        upstream = DeltaUpstream(
+            self.spark, table.location, table.key, table.key, history=self._history(table.location)
+        )
+        with upstream.open_head(first=True) as head:
+            upstream.check_keys(head)
+
+    def head(self, location: str) -> int:
+        """The newest version."""
+        return self._history(location).survey(fresh=True).head
+
+    def _history(self, location: str) -> DeltaHistory:
+        """One for each table, shared by all jobs that read it."""
+        return self._histories.setdefault(location, DeltaHistory(self.spark, location))
+
+    # Definitions.
+
+    def explain_replica(self, table: Input, source: str) -> Explained:
+        """A copy of every column."""
+        return self._explained(table, Kind.REPLICA, source, columns=(), key=table.key, schema=self._shown(table))
+
+    def explain_view(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
+        """A query over one table. `find` gives the input of a name."""
+        query = parse_row_query(sql)
+        table = find(query.table)
+        self._refuse_unknown_functions(query)
+        items = _expanded(query, self._shown(table))
+        session = self._meaning_of(Semantics.of(self.spark).to_json())
+        empty = self._frame(table.location, session).where("false")
+        with _as_input("Spark does not take the query", BadSql):
+            self._refuse_other_plans(session, empty, query, items)
+            shown = RowWise(empty, None, (), where=query.where, alias=query.alias).derive(empty)
+            schema = shown.select(*(f.expr(item.text) for item in items)).schema
+        _refuse_columns(schema)
+        columns = [(field.name, item.text) for field, item in zip(schema, items, strict=True)]
+        key, hidden = _output_key(items, schema, table.key, query.alias)
+        reads = [name for name in empty.columns if name in table.key or _may_name(sql, name) or Star() in query.items]
+        return self._explained(
+            table, Kind.VIEW, sql, columns=(*columns, *hidden), key=key, schema=schema,
+            where=query.where, alias=query.alias, reads=reads, notices=query.notices,
+        )  # fmt: skip
+
+    def _explained(
+        self,
+        table: Input,
+        kind: Kind,
+        sql: str,
+        *,
+        columns: Sequence[tuple[str, str]],
+        key: Sequence[str],
+        schema: StructType,
+        where: str = "",
+        alias: str = "",
+        reads: Sequence[str] = (),
+        notices: tuple[str, ...] = (),
+    ) -> Explained:
+        frame = self._frame(table.location)
+        walk = self._walk(table, frame)
+        _refuse_maps(frame.schema, reads or frame.columns)
+        semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
+        definition = JobDefinition(
+            kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
+            alias, tuple(columns), where, tuple(reads), semantics,
+        )  # fmt: skip
+        return Explained(definition, walk.clustered, frame.count(), schema, notices)
+
+    def _walk(self, table: Input, frame: DataFrame) -> Walk:
+        if table.walk:
+            return Walk(tuple(dict.fromkeys((*table.walk, *table.key))), "as it was given", True)
+        return choose_walk(self.spark, frame, self._detail(table.location), table.key)
+
+    def _shown(self, table: Input) -> StructType:
+        schema = self._frame(table.location).schema
+        return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
+
+    def _refuse_unknown_functions(self, query: RowQuery) -> None:
+        """A function of the user's own may change under the view."""
+        known = {row[0] for row in self.spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
+        for name in sorted(query.functions - known - SYNTAX):
+            raise UnsupportedQuery(
+                f"{name} is no function of Spark's own",
+                hint="Use built-in functions: others may change or be volatile.",
+            )
+
+    def _refuse_other_plans(
+        self, session: SparkSession, empty: DataFrame, query: RowQuery, items: Sequence[Item]
+    ) -> None:
+        """What Spark makes of the query has to be a projection and a filter: one row for each row, or none."""
+        view = HIDDEN + uuid.uuid4().hex
+        empty.createOrReplaceTempView(view)
+        try:
+            where = f" WHERE {query.where}" if query.where else ""
+            texts = ", ".join(item.text for item in items)
+            sql = f"EXPLAIN EXTENDED SELECT {texts} FROM {view} AS {quoted(query.alias)}{where}"
+            told = session.sql(sql).collect()[0][0]
+        finally:
+            session.catalog.dropTempView(view)
+        if "== Analyzed Logical Plan ==" not in told:
+            raise BadSql("Spark does not take the query", detail=told.strip().splitlines()[-1][:300])
+        analyzed = told.split("== Analyzed Logical Plan ==")[1].split("== Optimized Logical Plan ==")[0]
+        nodes = re.findall(r"^[\s:+\-]*([A-Z]\w+)", "\n".join(analyzed.strip().splitlines()[1:]), re.MULTILINE)
+        for node in nodes:
+            if node not in LINEAR_PLAN:
+                raise UnsupportedQuery(
+                    f"a view cannot have this yet: {node}", hint="Only columns, expressions and WHERE over one table."
+                )
+
+    # Machines.
+
+    def path(self, job: Job, generation: int) -> str:
+        """Where a generation of a job lives; never used twice."""
+        slug = re.sub(r"[^A-Za-z0-9_]+", "_", job.name)[:SLUG_CHARACTERS_MAX]
+        return str(local_path(self._warehouse).absolute() / f"{slug}-{job.id}-{generation}")
+
+    def build(self, job: Job, definition: JobDefinition, table: Input) -> Backfill[DataFrame]:
+        """The machine of the job's generation."""
+        session = self._meaning_of(dict(definition.semantics))
+        columns = definition.reads or None
+        upstream = DeltaUpstream(
+            session, table.location, definition.input_key, definition.walk,
+            columns=columns, history=self._history(table.location),
+        )  # fmt: skip
+        with translated():
+            whole = self._frame(table.location, session)
+            empty = (whole if columns is None else whole.select(*map(quoted, columns))).where("false")
+            derivation = RowWise(
+                empty, dict(definition.columns) or None, definition.key, where=definition.where, alias=definition.alias
+            )
+            schema = derivation.nothing().schema
+        target = DeltaTarget(session, self.path(job, job.generation), schema, definition.key, job.name)
+        return Backfill({INPUT: upstream}, derivation, target, lambda: uuid.uuid4().hex)
+
+    def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:
+        session = job_session(self.spark)
+        Semantics.from_json(semantics).apply(session)
+        return session
+
+    def remove(self, resource: str) -> None:
+        """Remove what a job made (the runner's port)."""
+        kind, _, name = resource.partition(":")
+        if kind == "path":
+            remove_tree(name)
+        else:
+            shown, _, path = name.partition("@")
+            unpublish(self.spark, shown, path)
+
+    def table(self, location: str) -> DataFrame:
+        """The user's columns of a table."""
+        frame = self._frame(location)
+        return frame.select(*(quoted(name) for name in frame.columns if not name.startswith(HIDDEN)))
+
+
+@contextmanager
+def _as_input(fact: str, kind: type[TidefillError] = UpstreamUnfit) -> Iterator[None]:
+    """What Spark refuses while something is being created is a mistake in what was asked for."""
+    try:
+        with translated():
+            yield
+    except (RetryLater, BadInput):
+        raise
+    except TidefillError as error:
+        raise kind(fact, detail=error.detail) from error
+
+
+def _expanded(query: RowQuery, shown: StructType) -> list[Item]:
+    """The items, with every column in place of a star."""
+    every = [Item(f"{quoted(query.alias)}.{quoted(field.name)}", field.name, field.name) for field in shown]
+    return [one for item in query.items for one in (every if isinstance(item, Star) else [item])]
+
+
+def _may_name(sql: str, column: str) -> bool:
+    """Whether the query may name the column: sometimes it does not after all, and the column is read in vain."""
+    return column.replace("`", "``").casefold() in sql.casefold()
+
+
+def _output_key(
+    items: Sequence[Item], schema: StructType, key: Sequence[str], alias: str
+) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
+    """The output columns that identify a row; a column of the input's key that is not selected becomes a hidden one."""
+    names: list[str] = []
+    hidden: list[tuple[str, str]] = []
+    for column in key:
+        shown = (field.name for field, item in zip(schema, items, strict=True) if _is_same(item.column, column))
+        name = next(shown, f"{HIDDEN}key_{column.removeprefix(HIDDEN + 'key_')}")
+        if name.startswith(HIDDEN):
+            hidden.append((name, f"{quoted(alias)}.{quoted(column)}"))
+        names.append(name)
+    return tuple(names), hidden
+
+
+def _is_same(written: str | None, column: str) -> bool:
+    """Whether the column may be meant. (Where names are case-sensitive, two columns may differ in case alone; then the
+    hidden column is the safe choice.)"""
+    return written is not None and written.casefold() == column.casefold()
+
+
+def _refuse_columns(schema: StructType) -> None:
+    seen: set[str] = set()
+    for field in schema:
+        if NOT_IN_DELTA.search(field.name):
+            raise UnsupportedQuery(
+                f"a column cannot be named {field.name!r}", hint="Give the expression a name: ... AS total."
+            )
+        if isinstance(field.dataType, NullType):
+            raise UnsupportedQuery(f"column {field.name} has no type", hint="CAST(NULL AS INT), for example.")
+        if field.name.casefold() in seen:
+            raise UnsupportedQuery(f"two columns are named {field.name}", hint="Rename one of them with AS.")
+        seen.add(field.name.casefold())
+
+
+def _refuse_maps(schema: StructType, reads: Sequence[str]) -> None:
+    """Spark cannot tell whether two maps are equal."""
+    for name in reads:
+        if _has_map(schema[name].dataType):
+            raise UpstreamUnfit(
+                f"column {name} holds a map, which cannot be compared yet",
+                hint="Leave the column out: a view of the other columns can be made.",
+            )
+
+
+def _has_map(kind: DataType) -> bool:
+    match kind:
+        case MapType():
+            return True
+        case StructType():
+            return any(_has_map(field.dataType) for field in kind)
+        case ArrayType():
+            return _has_map(kind.elementType)
+    return False
+
+
+def prepare_warehouse(warehouse: str) -> None:
+    """Make the folder, or say why not."""
+    folder = local_path(warehouse)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSetting(
+            f"the warehouse {folder} cannot be made", detail=str(error.strerror), hint="Name a folder you may write."
+        ) from error
