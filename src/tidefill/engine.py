@@ -223,9 +223,17 @@ class Engine:
             raise UnknownTable(
                 f"there is no table {name}", hint=f"engine.register({parts[-1]!r}, table={name!r}, key=[...])"
             )
+        definition = job_from_text(row.definition)
         if row.published is None:
-            raise NotYet(f"{row.name} is not live yet", hint="Wait for it, then create what reads it.")
-        return Input(row.name, self._lake.path(row, row.published), job_from_text(row.definition).key)
+            return Input(row.name, "", definition.key, made_by=(definition, self._input((definition.input,))))
+        return Input(row.name, self._lake.path(row, row.published), definition.key)
+
+    def _live_input(self, name: str) -> Input:
+        """The same, if it can be read now."""
+        found = self._input((name,))
+        if found.made_by is not None:
+            raise NotYet(f"{found.name} is not live yet")
+        return found
 
     def job(self, name: str) -> Job:
         """The job of that name."""
@@ -242,7 +250,7 @@ class Engine:
 
     def table(self, name: str) -> DataFrame:
         """A registered table, or what a live job has made."""
-        return self._lake.table(self._input((name,)).location)
+        return self._lake.table(self._live_input(name).location)
 
     # Running.
 
@@ -274,7 +282,7 @@ class Engine:
     def _head_of_input(self, row: Row) -> int | None:
         """The newest version of what the job reads; None while there is none."""
         try:
-            return self._lake.head(self._input((job_from_text(row.definition).input,)).location)
+            return self._lake.head(self._live_input(job_from_text(row.definition).input).location)
         except NotYet:
             return None
 
@@ -286,7 +294,7 @@ class Engine:
 
     def _build(self, row: Row) -> Any:
         definition = job_from_text(row.definition)
-        return self._lake.build(row, definition, self._input((definition.input,)))
+        return self._lake.build(row, definition, self._live_input(definition.input))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,12 +48,14 @@ NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A table that jobs may read: by which name, where it is, what identifies a row. `walk`: if it is given."""
+    """A table that jobs may read: by which name, where it is, what identifies a row. `walk`: if it is given. `made_by`:
+    the job that makes it, and what that reads, while it is not live and so has no table to read."""
 
     name: str
     location: str
     key: tuple[str, ...]
     walk: tuple[str, ...] = ()
+    made_by: tuple[JobDefinition, Input] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class Lake:
         self._refuse_unknown_functions(query)
         items = _expanded(query, self._shown(table))
         session = self._meaning_of(Semantics.of(self.spark).to_json())
-        empty = self._frame(table.location, session).where("false")
+        empty = self._empty(table, session)
         with _as_input("Spark does not take the query", BadSql):
             self._refuse_other_plans(session, empty, query, items)
             shown = RowWise(empty, None, (), where=query.where, alias=query.alias).derive(empty)
@@ -169,23 +171,33 @@ class Lake:
         reads: Sequence[str] = (),
         notices: tuple[str, ...] = (),
     ) -> Explained:
-        frame = self._frame(table.location)
-        walk = self._walk(table, frame)
+        frame = self._empty(table, self.spark)
+        walk = self._walk(table)
         _refuse_maps(frame.schema, reads or frame.columns)
         semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
         definition = JobDefinition(
             kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
             alias, tuple(columns), where, tuple(reads), semantics,
         )  # fmt: skip
-        return Explained(definition, walk.clustered, frame.count(), schema, notices)
+        rows = 0 if table.made_by else self._frame(table.location).count()
+        return Explained(definition, walk.clustered, rows, schema, notices)
 
-    def _walk(self, table: Input, frame: DataFrame) -> Walk:
+    def _walk(self, table: Input) -> Walk:
         if table.walk:
             return Walk(tuple(dict.fromkeys((*table.walk, *table.key))), "as it was given", True)
-        return choose_walk(self.spark, frame, self._detail(table.location), table.key)
+        if table.made_by:
+            return Walk(table.key, f"the key of {table.name}, which is still being made", True)
+        return choose_walk(self.spark, self._frame(table.location), self._detail(table.location), table.key)
+
+    def _empty(self, table: Input, session: SparkSession) -> DataFrame:
+        """No rows of the input, but its columns."""
+        if table.made_by is None:
+            return self._frame(table.location, session).where("false")
+        definition, below = table.made_by
+        return _derivation(definition, self._empty(below, session)).nothing()
 
     def _shown(self, table: Input) -> StructType:
-        schema = self._frame(table.location).schema
+        schema = self._empty(table, self.spark).schema
         return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
 
     def _refuse_unknown_functions(self, query: RowQuery) -> None:
@@ -230,17 +242,12 @@ class Lake:
     def build(self, job: Job, definition: JobDefinition, table: Input) -> Backfill[DataFrame]:
         """The machine of the job's generation."""
         session = self._meaning_of(dict(definition.semantics))
-        columns = definition.reads or None
         upstream = DeltaUpstream(
             session, table.location, definition.input_key, definition.walk,
-            columns=columns, history=self._history(table.location),
+            columns=definition.reads or None, history=self._history(table.location),
         )  # fmt: skip
         with translated():
-            whole = self._frame(table.location, session)
-            empty = (whole if columns is None else whole.select(*map(quoted, columns))).where("false")
-            derivation = RowWise(
-                empty, dict(definition.columns) or None, definition.key, where=definition.where, alias=definition.alias
-            )
+            derivation = _derivation(definition, self._empty(table, session))
             schema = derivation.nothing().schema
         target = DeltaTarget(session, self.path(job, job.generation), schema, definition.key, job.name)
         return Backfill({INPUT: upstream}, derivation, target, lambda: uuid.uuid4().hex)
@@ -265,6 +272,12 @@ class Lake:
         return frame.select(*(quoted(name) for name in frame.columns if not name.startswith(HIDDEN)))
 
 
+def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:
+    narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
+    columns = dict(definition.columns) or None
+    return RowWise(narrow, columns, definition.key, where=definition.where, alias=definition.alias)
+
+
 @contextmanager
 def _as_input(fact: str, kind: type[TidefillError] = UpstreamUnfit) -> Iterator[None]:
     """What Spark refuses while something is being created is a mistake in what was asked for."""
@@ -285,7 +298,8 @@ def _expanded(query: RowQuery, shown: StructType) -> list[Item]:
 
 def _may_name(sql: str, column: str) -> bool:
     """Whether the query may name the column: sometimes it does not after all, and the column is read in vain."""
-    return column.replace("`", "``").casefold() in sql.casefold()
+    name = re.escape(column.replace("`", "``").casefold())
+    return re.search(rf"(?<!\w){name}(?!\w)", sql.casefold()) is not None
 
 
 def _output_key(

@@ -403,11 +403,11 @@ class Runner:
     def _change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
         after = self._store.change(job.id, jobs.fenced(job.lease.fence, change))
         if event:
-            LOG.info("%s: %s", job.name, event, extra={"data": {"job": job.id, "generation": job.generation}})
             self._event(job, event)
         return after
 
     def _event(self, job: Job, text: str) -> None:
+        LOG.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
         self._store.add_event(job.id, self._clock.now_s(), text)
 
 

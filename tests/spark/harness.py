@@ -38,7 +38,7 @@ TYPES: dict[Kind, t.DataType] = {
 
 def local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: t.StructType) -> DataFrame:
     """These rows; through Arrow, because a Python worker for each small frame costs a second."""
-    arrow = to_arrow_schema(schema)
+    arrow = to_arrow_schema(schema, timezone="UTC")
     columns = [pa.array([row[at] for row in rows], type=field.type) for at, field in enumerate(arrow)]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema).coalesce(1)
 

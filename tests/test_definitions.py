@@ -1,0 +1,43 @@
+"""Definitions survive the store, and what is damaged or newer is a named error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tidefill.definitions import (
+    JobDefinition,
+    Kind,
+    TableDefinition,
+    job_from_text,
+    job_to_text,
+    table_from_text,
+    table_to_text,
+)
+from tidefill.errors import StoreUnreadable
+
+TABLE = TableDefinition("/lake/t", ("id",), ("day",))
+VIEW = JobDefinition(
+    Kind.VIEW, "t", "SELECT v AS `w` FROM t", ("id",), ("__tf_key_id",), ("day", "id"), "partitioned by day",
+    "t", (("w", "v AS `w`"), ("__tf_key_id", "`t`.`id`")), "v > 'ü'", ("id", "v"), (("ansi", "true"),),
+)  # fmt: skip
+
+
+def test_definitions_survive() -> None:
+    assert table_from_text(table_to_text(TABLE)) == TABLE
+    assert job_from_text(job_to_text(VIEW)) == VIEW
+
+
+def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
+    assert VIEW.same_wish(replace(VIEW, input="T", columns=(), walk=("id",)))
+    assert not VIEW.same_wish(replace(VIEW, sql="SELECT v FROM t"))
+    assert not VIEW.same_wish(replace(VIEW, kind=Kind.REPLICA))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 2}', '{"form": 1}', '{"form": 1, "key": 3}'])
+def test_what_is_damaged_or_newer_is_named(text: str) -> None:
+    with pytest.raises(StoreUnreadable):
+        job_from_text(text)
+    with pytest.raises(StoreUnreadable):
+        table_from_text(text)
