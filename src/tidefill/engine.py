@@ -25,6 +25,7 @@ from tidefill.core.confirm import anchor_from_json
 from tidefill.core.jobs import Failure, Pause, Settings, name_key
 from tidefill.core.jobs import Job as Row
 from tidefill.core.lifecycle import Life
+from tidefill.core.sizing import Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
 from tidefill.core.version import Number
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 STORE_FILE = "jobs.db"
 WAIT_POLL_S = 0.2
+FIRST_CHUNK_ROWS = 2_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
 RUN_ONCE_TURNS_MAX = 100_000
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
@@ -288,8 +290,9 @@ class Engine:
 
     def _service(self, *, hurry: bool = False) -> Service:
         runner = Runner(
-            self._store, self._clock, self._build, self._lake, self._owner, lambda: uuid.uuid4().hex, hurry=hurry
-        )
+            self._store, self._clock, self._build, self._lake, self._owner, lambda: uuid.uuid4().hex,
+            start=Sizing(FIRST_CHUNK_ROWS), hurry=hurry,
+        )  # fmt: skip
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
 
     def _build(self, row: Row) -> Any:

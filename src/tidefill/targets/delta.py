@@ -215,11 +215,13 @@ class DeltaTarget:
         )
 
     def differences(self, expected: DataFrame, version: int) -> Sequence[str]:
-        """What one side has and the other has not."""
+        """What one side has and the other has not. Two sums of hashes tell in one narrow job whether to look at all."""
         columns = [quoted(name) for name in self._schema.fieldNames() if name in expected.columns]
         with self._translated():
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
+            if _fingerprint(wanted, columns) == _fingerprint(found, columns):
+                return []
             missing = wanted.exceptAll(found).limit(DIFFERENCES_MAX).collect()
             extra = found.exceptAll(wanted).limit(DIFFERENCES_MAX).collect()
         told = [f"missing {tuple(row)}" for row in missing] + [f"extra {tuple(row)}" for row in extra]
@@ -233,6 +235,13 @@ class DeltaTarget:
             shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
             with translated():
                 self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+
+
+def _fingerprint(rows: DataFrame, columns: Sequence[str]) -> tuple[object, ...]:
+    """Of the rows in any order: how many, and two sums of their hashes. Equal numbers that are written in two ways (0.0
+    and -0.0) may differ here."""
+    hashes = [f.sum(f.xxhash64(f.lit(seed), *columns).cast("decimal(20)")) for seed in (1, 2)]
+    return tuple(rows.agg(f.count(f.lit(1)), *hashes).collect()[0])
 
 
 def unpublish(spark: SparkSession, name: str, path: str) -> None:

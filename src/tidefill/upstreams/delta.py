@@ -243,13 +243,18 @@ class DeltaUpstream:
         return inside[stride - 1 : -1 : stride]
 
     def greatest(self, at: Version) -> Key | None:
-        """NULLs come first in Spark's order of structs too."""
+        """NULLs come first in Spark's order of structs too. Of a single column, which is the key and so never NULL, the
+        log's statistics know."""
         with translated(UpstreamReplaced):
             frame = self._at(at)
             types = key_types(frame.schema, self._walk)
-            last = frame.agg(f.max(f.struct(*map(quoted, self._walk))).alias("last")).where("last IS NOT NULL")
-            columns = [f.col("last").getField(name) for name in self._walk]
-            found = last.select(*collectable(columns, types)).first()
+            walk = [f.col(quoted(name)) for name in self._walk]
+            if len(walk) == 1:
+                columns, last = [f.col("last")], frame.agg(f.max(walk[0]).alias("last"))
+            else:
+                columns = [f.col("last").getField(name) for name in self._walk]
+                last = frame.agg(f.max(f.struct(*walk)).alias("last"))
+            found = last.where("last IS NOT NULL").select(*collectable(columns, types)).first()
         return None if found is None else key_of(tuple(found), types)
 
     def estimate(self) -> int:

@@ -1,0 +1,239 @@
+"""What a backfill costs, against the same query in one go, and what a live step costs, against the bare MERGE.
+
+`make bench-lake`. ROWS and ROUNDS are settings of the environment. Each ratio is taken within one round, on one table
+and one session; a machine's mood is in both of its sides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from tidefill import connect
+from tidefill.core.confirm import anchor_from_json
+from tidefill.core.lifecycle import Life
+from tidefill.engine import Engine, Job
+from tidefill.spark.names import table_at
+from tidefill.spark.session import local_session
+from tidefill.targets.delta import PROPERTIES
+
+ROWS = int(os.environ.get("ROWS", "10_000_000"))
+VERBOSE = bool(os.environ.get("VERBOSE"))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+WRITE_EVERY_S = 3.0
+CHANGED_ROWS = 1_000
+QUERY = "SELECT id, day, amount * 2 AS doubled, note FROM {table} WHERE kind <> 3"
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One round over one layout, in seconds."""
+
+    layout: str
+    chunks: int
+    ctas_s: float
+    backfill_s: float
+    verify_s: float
+    merge_s: float
+    step_s: float
+
+
+def make_source(spark: SparkSession, path: str, layout: str) -> None:
+    """About 110 bytes a row."""
+    rows = spark.range(0, ROWS, 1, 16).selectExpr(
+        "id", "id % 7 AS kind", f"date_add(DATE'2026-01-01', CAST(id * 300 / {ROWS} AS INT)) AS day",
+        "CAST(id % 10007 AS DECIMAL(12, 2)) AS amount", "repeat(md5(CAST(id AS STRING)), 2) AS note",
+    )  # fmt: skip
+    placed = rows if layout == "clustered" else rows.repartition(16, f.xxhash64("id"))
+    placed.write.format("delta").options(**PROPERTIES).save(path)
+
+
+class Writer:
+    """Appends some rows and changes some, every few seconds."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark.newSession()
+        self._path = path
+        self._stop = threading.Event()
+        self.commits = 0
+
+    def once(self) -> None:
+        """One commit of each kind, in one place of the table."""
+        start = self.commits * 7919 * 31 % ROWS
+        self._spark.sql(
+            f"UPDATE {table_at(self._path)} SET amount = amount + 1 WHERE id >= {start} AND id < {start + CHANGED_ROWS}"
+        )
+        self.commits += 1
+
+    def _append(self) -> None:
+        first = ROWS + self.commits * CHANGED_ROWS
+        rows = self._spark.read.format("delta").load(self._path).limit(CHANGED_ROWS)
+        new = rows.withColumn("id", f.monotonically_increasing_id() + first)
+        new.coalesce(1).write.format("delta").mode("append").save(self._path)
+        self.commits += 1
+
+    def _run(self) -> None:
+        while not self._stop.wait(WRITE_EVERY_S):
+            self._append()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Writes while the block runs."""
+        thread = threading.Thread(target=self._run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+            self._stop.clear()
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds."""
+    start_s = time.monotonic()
+    call()
+    return time.monotonic() - start_s
+
+
+def ctas(spark: SparkSession, source: str, path: str) -> None:
+    """The same query in one go, with the same table properties."""
+    properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
+    query = QUERY.format(table=table_at(source))
+    spark.sql(f"CREATE TABLE {table_at(path)} USING delta TBLPROPERTIES ({properties}) AS {query}")
+
+
+def backfill(engine: Engine, job: Job, source: str) -> tuple[float, float, int]:
+    """Seconds until all is filled and at the head that was seen then, without the verification; seconds of that; how
+    many fills there were."""
+    service = engine._service()
+    goal: int | None = None
+    fills, spent_s, verify_s = 0, 0.0, 0.0
+    while goal is None or (job.status().version or 0) < goal:
+        row = engine._store.job(job.id)
+        assert row is not None
+        assert row.failure is None, row.failure
+        took_s = timed(lambda: service.turn(row))  # noqa: B023
+        if row.life is Life.VERIFYING and job.status().state == Life.LIVE.value:
+            verify_s += took_s
+        else:
+            spent_s += took_s
+        after = engine._store.job(job.id)
+        state = anchor_from_json(json.loads(after.anchor)).state if after is not None and after.anchor else None
+        if VERBOSE:
+            print(f"  {row.life.value} {took_s:.1f} s, step {state.step if state else 0}", flush=True)
+        if state is not None and state.finished() and goal is None:
+            goal, fills = engine._lake.head(source), state.step - 1
+    job.wait(3600)
+    return spent_s, verify_s, fills
+
+
+def live_step(spark: SparkSession, engine: Engine, job: Job, writer: Writer, copy: str) -> tuple[float, float]:
+    """Seconds of the bare MERGE of one commit's changes into a copy of the target, and of our step."""
+    source = writer._path
+    engine.run_once()
+    before = engine._lake.head(source)
+    writer.once()
+    feed = (
+        spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", before + 1).load(source)
+    )
+    feed.createOrReplaceTempView("feed")
+    values = QUERY.format(table="feed").replace("SELECT ", "SELECT _change_type, ")
+    merge = (
+        f"MERGE INTO {table_at(copy)} t USING (SELECT * FROM ({values}) WHERE _change_type <> 'update_preimage') s "
+        "ON t.id = s.id WHEN MATCHED AND s._change_type = 'delete' THEN DELETE WHEN MATCHED THEN UPDATE SET "
+        "t.day = s.day, t.doubled = s.doubled, t.note = s.note WHEN NOT MATCHED THEN INSERT "
+        "(id, day, doubled, note) VALUES (s.id, s.day, s.doubled, s.note)"
+    )
+    return timed(lambda: spark.sql(merge).collect()), timed(engine.run_once)
+
+
+def measure(spark: SparkSession, folder: Path, layout: str, number: int) -> Measured:
+    """One round."""
+    source, copy = str(folder / f"{layout}-{number}"), str(folder / f"{layout}-{number}-ctas")
+    make_source(spark, source, layout)
+    writer = Writer(spark, source)
+    with connect(spark, folder / "lake", folder / f"store-{layout}-{number}") as engine:
+        engine.register("events", location=source, key="id")
+        with writer.busy():
+            ctas_s = timed(lambda: ctas(spark, source, copy))
+        job = engine.create_view("view", QUERY.format(table="events"))
+        with writer.busy():
+            backfill_s, verify_s, fills = backfill(engine, job, source)
+        merge_s, step_s = live_step(spark, engine, job, writer, copy)
+        job.drop()
+        engine.run_once()
+    for path in (source, copy):
+        shutil.rmtree(path)
+    return Measured(layout, fills, ctas_s, backfill_s, verify_s, merge_s, step_s)
+
+
+def table(rounds: list[Measured]) -> str:
+    """The results as a table."""
+    lines = [
+        "| layout | round | fills | CTAS s | backfill s | ratio | verify s | bare MERGE s | live step s | ratio |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    counted: dict[str, int] = {}
+    for one in rounds:
+        counted[one.layout] = counted.get(one.layout, 0) + 1
+        lines.append(
+            f"| {one.layout} | {counted[one.layout]} | {one.chunks} | {one.ctas_s:.1f} | {one.backfill_s:.1f} "
+            f"| **{one.backfill_s / one.ctas_s:.2f}** | {one.verify_s:.1f} | {one.merge_s:.1f} | {one.step_s:.1f} "
+            f"| **{one.step_s / one.merge_s:.2f}** |"
+        )
+    for layout in counted:
+        ratios = [one.backfill_s / one.ctas_s for one in rounds if one.layout == layout]
+        steps = [one.step_s / one.merge_s for one in rounds if one.layout == layout]
+        lines.append(
+            f"| {layout} | median (spread) | | | | {statistics.median(ratios):.2f} ({min(ratios):.2f} to "
+            f"{max(ratios):.2f}) | | | | {statistics.median(steps):.2f} ({min(steps):.2f} to {max(steps):.2f}) |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measure, print, write."""
+    folder = Path(tempfile.mkdtemp(prefix="tidefill-bench-"))
+    spark = local_session()
+    rounds: list[Measured] = []
+    try:
+        warm_up = measure(spark, folder, "clustered", 0)
+        print(f"warm-up: {warm_up}", flush=True)
+        for number in range(1, ROUNDS + 1):
+            for layout in ("clustered", "unclustered"):
+                rounds.append(measure(spark, folder, layout, number))
+                print(rounds[-1], flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    text = (
+        "# Measured by `make bench-lake`\n\n"
+        f"{ROWS:,} rows of about 110 bytes, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python "
+        f"{platform.python_version()}. A writer appends {CHANGED_ROWS} rows about every {WRITE_EVERY_S:.0f} s beside "
+        "the CTAS and beside the backfill alike. The clock of a backfill stops when all is filled and at the head seen "
+        f"then; the verification is apart. A live step takes in an update of {CHANGED_ROWS} rows in one place; the "
+        "bare MERGE takes the same changes from the change feed into the CTAS's table.\n\n"
+        f"{table(rounds)}\n"
+    )
+    print(text)
+    RESULTS.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
