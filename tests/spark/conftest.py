@@ -1,5 +1,6 @@
-"""One Spark for the whole suite: a start takes as long as fifty tests."""
+"""One Spark for the whole suite: a start takes as long as fifty tests. Other processes reach it over Spark Connect."""
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -7,10 +8,28 @@ from pyspark.sql import SparkSession
 
 from tidefill.spark.session import JAVA_OPTIONS, local_session
 
+PORT = "spark.connect.grpc.binding.port"
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     # The tests are many small queries, each compiled anew: without the second compiler they take half the time.
-    session = local_session(cores=2, extra_conf={JAVA_OPTIONS: "-XX:TieredStopAtLevel=1"})
+    extra_conf = {
+        JAVA_OPTIONS: "-XX:TieredStopAtLevel=1",
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        PORT: str(free_port()),
+    }
+    session = local_session(cores=2, extra_conf=extra_conf)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_url(spark: SparkSession) -> str:
+    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

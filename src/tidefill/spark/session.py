@@ -5,6 +5,7 @@ its meaning.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import sys
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
@@ -207,12 +209,20 @@ def job_session(spark: SparkSession) -> SparkSession:
     job sets for its commits and its meaning is seen by nobody else."""
     if hasattr(spark, "cloneSession"):
         session: SparkSession = spark.cloneSession()
+        _collect_at_exit()
     else:
         session = spark.newSession()
         _copy_conf(spark, session)
     for name in COMMIT_CONF:
         session.conf.unset(name)
     return session
+
+
+@cache
+def _collect_at_exit() -> None:
+    """A session of Spark Connect that is still there when Python ends hangs up only then, and waits for a thread that
+    is gone already, for ever. So what nobody refers to any more is collected before."""
+    atexit.register(gc.collect)
 
 
 def _copy_conf(source: SparkSession, session: SparkSession) -> None:
