@@ -1,12 +1,12 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo lint types simulate soak ci
+.PHONY: help setup test demo lint types simulate bench-lake soak ci
 
 bin := .venv/bin
 ready := .venv/.ready
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(ready) ## get the tools and make .venv
 
@@ -29,6 +29,9 @@ types: $(ready) ## check the types of src and tests
 
 simulate: $(ready) ## try 2,000 random histories (about a minute)
 	@$(bin)/tidefill simulate --seeds 2000
+
+bench-lake: $(ready) ## measure a backfill against CTAS, and a live step against MERGE (twenty minutes)
+	@$(bin)/python -m benchmarks.lake
 
 soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)
 	@$(bin)/tidefill simulate --seeds 20000

@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
-HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycopg"}
+HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycopg", "sqlglot", "grpc"}
 LIGHT = ["tidefill", "tidefill.errors", "tidefill.core.step", "tidefill.ports", "tidefill.runner", "tidefill.cli"]
 
 
@@ -14,3 +15,13 @@ def test_nothing_heavy_is_imported(module: str) -> None:
     program = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert HEAVY & set(done.stdout.split()) == set()
+
+
+def test_the_engine_needs_no_spark_until_it_reads_a_table() -> None:
+    program = (
+        "import sys, tidefill; e = tidefill.connect(store=sys.argv[1]); e.jobs(); e.tables(); e.close();"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=True)
+    assert HEAVY & set(done.stdout.split()) == {"sqlalchemy"}

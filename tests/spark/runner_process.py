@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tidefill import connect, runner, service
 
-LEASE_S = 4.0  # a killed runner keeps its jobs for so long
+LEASE_S = 2.0  # a killed runner keeps its jobs for so long
 
 
 def main(url: str, warehouse: str, store: str) -> None:

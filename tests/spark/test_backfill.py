@@ -189,6 +189,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Lake]]:
 REPLICA = {"id": "id", "v": "v"}
 
 
+@pytest.mark.soak
 def test_a_replica_is_filled_while_its_source_is_written(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R1, R4, R11
     job = lake(REPLICA)
@@ -210,7 +211,8 @@ def test_a_view_with_filter_and_expressions(lake: Callable[..., Lake]) -> None:
     job.check()
 
 
-@pytest.mark.parametrize("deaths", [(14,), pytest.param(tuple(range(2, 24)), marks=pytest.mark.soak)], ids=len)
+@pytest.mark.soak
+@pytest.mark.parametrize("deaths", [(14,), tuple(range(2, 24))], ids=len)
 def test_killed_at_effects_all_over_the_backfill(lake: Callable[..., Lake], deaths: tuple[int, ...]) -> None:
     # R11
     job = lake(REPLICA)
@@ -224,6 +226,7 @@ def test_killed_at_effects_all_over_the_backfill(lake: Callable[..., Lake], deat
     job.check()
 
 
+@pytest.mark.soak
 def test_dropped_means_gone(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R19
     job = lake(REPLICA)
@@ -265,6 +268,7 @@ def test_an_upstream_recreated_at_its_path_is_a_named_stop(lake: Callable[..., L
     assert job.job.failure.code == "UPSTREAM_REPLACED"
 
 
+@pytest.mark.soak
 def test_a_key_that_is_there_twice_is_a_named_stop(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R34
     job = lake(REPLICA)

@@ -209,6 +209,29 @@ def test_what_happens_upstream_is_followed_or_is_a_named_stop(shop: Shop, what: 
 
 
 @pytest.mark.soak
+def test_a_replica_follows_new_columns_and_stops_at_lost_ones(shop: Shop) -> None:
+    # R15
+    shop.make(100, "id, id % 7 AS v, concat('n', id) AS name", **{"delta.columnMapping.mode": "name"})
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    job = engine.create_replica("copy", "events", chunk_rows=40)
+    service, row = engine._service(), engine._store.jobs()[0]
+    for _ in range(2):
+        service.turn(row)
+    shop.sql("ALTER TABLE SOURCE ADD COLUMNS (extra INT)")
+    shop.sql("UPDATE SOURCE SET extra = 1 WHERE id % 2 = 0")
+    job.wait(300)
+    engine.run_once()
+    shop.expect("copy", "SELECT * FROM SOURCE")
+    shop.sql("ALTER TABLE SOURCE DROP COLUMN v")
+    shop.sql("INSERT INTO SOURCE VALUES (500, 'x', 2)")
+    engine.run_once()
+    failure = job.status().failure
+    assert failure is not None
+    assert failure.code == "UPSTREAM_REPLACED", failure
+
+
+@pytest.mark.soak
 def test_files_that_were_vacuumed(shop: Shop) -> None:
     # R31
     shop.make(100)

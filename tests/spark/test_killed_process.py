@@ -55,11 +55,16 @@ class Lake:
             self.process = None
 
     def write(self) -> None:
+        """An insert behind the end and one in the middle, updates and a delete, in one commit."""
         self.writes += 1
         n = self.writes
-        self.spark.sql(f"UPDATE {table_at(self.source)} SET v = v + 1 WHERE id % 50 = {n % 5 * 10}")
-        self.spark.sql(f"DELETE FROM {table_at(self.source)} WHERE id = {n * 30}")
-        self.spark.sql(f"INSERT INTO {table_at(self.source)} VALUES ({n * 10 + 5}, 1), ({100_000 + n}, 2)")
+        changes = [(100_000 + n, "I"), (n * 10 + 5, "I"), (n * 40, "U"), (n * 170, "U"), (n * 30, "D")]
+        values = ", ".join(f"({key}, {key % 5}, '{op}')" for key, op in changes)
+        self.spark.sql(
+            f"MERGE INTO {table_at(self.source)} t USING (SELECT * FROM VALUES {values} AS c (id, v, op)) s "
+            "ON t.id = s.id WHEN MATCHED AND s.op = 'D' THEN DELETE WHEN MATCHED THEN UPDATE SET t.v = s.v "
+            "WHEN NOT MATCHED AND s.op = 'I' THEN INSERT (id, v) VALUES (s.id, s.v)"
+        )
 
     @property
     def path(self) -> Path:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
-from tidefill.errors import KeyNotUnique, TargetTouched, Unreadable, UnsupportedKey
+from tidefill.errors import KeyNotUnique, TargetTouched, Unreadable, UnsupportedKey, UpstreamReplaced
 from tidefill.ports import Append, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
@@ -75,6 +75,12 @@ class DeltaTarget:
                 f"CREATE TABLE IF NOT EXISTS {self._table} ({wanted.toDDL()}) USING delta TBLPROPERTIES ({properties})"
             )
             self._schema = self._spark.read.format("delta").load(self._path).schema
+            gone = [name for name in self._schema.fieldNames() if name not in wanted.fieldNames()]
+            if gone:
+                raise UpstreamReplaced(
+                    f"{self._name} has a column {gone[0]}, its input has none any more",
+                    hint="RESYNC the job to build it anew without the column.",
+                )
             self._follow(wanted)
 
     def _follow(self, wanted: StructType) -> None:

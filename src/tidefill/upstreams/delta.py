@@ -78,6 +78,7 @@ class DeltaUpstream:
         self._sample: _Sample | None = None
         self._netted: _Netted | None = None
         self._lost: set[int] = set()
+        self._newest_columns: tuple[int, tuple[str, ...]] = (-1, ())
         if not set(self._key) <= set(self._walk):
             raise InvalidSetting(f"the walk {self._walk} does not contain the key {self._key}")
 
@@ -190,19 +191,29 @@ class DeltaUpstream:
         )
         comes = f.col(CHANGE).isin("insert", "update_postimage")
         weighted = feed.withColumn(WEIGHT, f.when(comes, 1).otherwise(-1)).drop(*FEED_COLUMNS)
-        return self._narrowed(weighted, WEIGHT)
+        return self._narrowed(weighted, upto)
 
-    def _narrowed(self, frame: DataFrame, *also: str) -> DataFrame:
-        if self._columns is None:
-            return frame
-        missing = [name for name in self._columns if name not in frame.columns]
+    def _narrowed(self, frame: DataFrame, at: Version) -> DataFrame:
+        """What is read of the table at this version. A column that is needed, or that was there at an older version
+        when all are, must not be gone."""
+        here = [name for name in frame.columns if name != WEIGHT]
+        known, needed = self._newest_columns
+        if self._columns is not None:
+            needed = self._columns
+        elif number_of(at) < known:
+            needed = ()
+        missing = [name for name in needed if name not in here]
         if missing:
             raise UpstreamReplaced(
                 f"{self._path} has no column {missing[0]} any more",
-                detail=f"Its columns are {', '.join(frame.columns)}.",
+                detail=f"Its columns are {', '.join(here)}.",
                 hint="Drop the job and create it anew from the columns that there are.",
             )
-        return frame.select(*(quoted(name) for name in (*self._columns, *also)))
+        if self._columns is None:
+            self._newest_columns = max(self._newest_columns, (number_of(at), tuple(here)), key=lambda seen: seen[0])
+            return frame
+        also = [WEIGHT] if WEIGHT in frame.columns else []
+        return frame.select(*map(quoted, (*self._columns, *also)))
 
     def _let_go(self) -> None:
         if self._netted is not None:
@@ -211,7 +222,7 @@ class DeltaUpstream:
 
     def _at(self, at: Version) -> DataFrame:
         frame = self._spark.read.format("delta").option("versionAsOf", number_of(at)).load(self._path)
-        return self._narrowed(frame)
+        return self._narrowed(frame, at)
 
     def rows(self, ranges: Sequence[Range], at: Version) -> DataFrame:
         """Time travel."""
