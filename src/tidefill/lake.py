@@ -23,6 +23,7 @@ from tidefill.errors import (
     RetryLater,
     TidefillError,
     UnsupportedQuery,
+    UpstreamReplaced,
     UpstreamUnfit,
 )
 from tidefill.files import local_path, remove_tree
@@ -273,6 +274,13 @@ class Lake:
 
 
 def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:
+    gone = [name for name in definition.reads if name not in empty.columns]
+    if gone:
+        raise UpstreamReplaced(
+            f"{definition.input} has no column {gone[0]} any more",
+            detail=f"Its columns are {', '.join(empty.columns)}.",
+            hint="Drop the job and create it anew from the columns that there are.",
+        )
     narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
     columns = dict(definition.columns) or None
     return RowWise(narrow, columns, definition.key, where=definition.where, alias=definition.alias)

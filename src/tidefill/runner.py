@@ -46,6 +46,7 @@ POLL_S = 1.0
 RECHECK_S = 60.0
 
 LOG = logging.getLogger("tidefill.runner")
+logging.getLogger("tidefill").addHandler(logging.NullHandler())  # who wants to read it says where
 
 
 class Machine(Protocol):

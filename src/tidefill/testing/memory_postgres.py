@@ -190,8 +190,11 @@ class PostgresLike:
         self._released = _safe_position(released) if released is not None else 0
 
     def _take_number(self, server: Server) -> None:
+        slot = server.slots.get(self._slot)
+        if slot is None:
+            raise HistoryGone("the slot was dropped by somebody else", hint="RESYNC the job.")
         self._wait_for_xid = server.new_xid()
-        self._slot_then = server.slots[self._slot].position
+        self._slot_then = slot.position
 
     def _wait_for_older(self, server: Server, snapshot: Snapshot) -> None:
         """The first version has to see every transaction that the slot does not tell of. If somebody has moved the slot
