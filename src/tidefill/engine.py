@@ -271,7 +271,7 @@ class Engine:
         goal: int | None = None
         for _ in range(RUN_ONCE_TURNS_MAX):
             row = self._store.job(job_id)
-            if row is None or row.life in (Life.FAILED, Life.PAUSED) or (goal is not None and _reached(row, goal)):
+            if row is None or _stands_still(row) or (goal is not None and _reached(row, goal)):
                 return
             if goal is None and not ends(row):
                 goal = self._head_of_input(row)
@@ -353,7 +353,8 @@ class Job:
         return self
 
     def _is_settled(self) -> bool:
-        return self._row().life in (Life.LIVE, Life.FAILED)
+        row = self._row()
+        return (row.life is Life.LIVE and not row.wants_resync) or (row.life is Life.FAILED and _stands_still(row))
 
     def pause(self, *, fill_only: bool = False) -> None:
         """Stand still; or stop filling, and keep what is there fresh."""
@@ -473,7 +474,13 @@ def _version(row: Row) -> int | None:
     return next((point.number for point in points if isinstance(point, Number)), None)
 
 
+def _stands_still(row: Row) -> bool:
+    """Whether it does nothing until somebody wishes for something."""
+    wished = row.wants_end or row.wants_resync or row.wants_resume
+    return not wished and (row.life is Life.FAILED or (row.life is Life.PAUSED and row.pause is Pause.ALL))
+
+
 def _reached(row: Row, goal: int) -> bool:
     version = _version(row)
     up_to_date = row.waiting == Reason.IDLE.value
-    return row.life is Life.LIVE and (up_to_date or (version is not None and version >= goal))
+    return row.life is Life.LIVE and not row.wants_resync and (up_to_date or (version is not None and version >= goal))

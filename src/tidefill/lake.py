@@ -40,7 +40,7 @@ from tidefill.views.rowwise import Item, RowQuery, Star, parse_row_query
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 CHUNKS_OF_UNCLUSTERED = 4
-CHUNK_ROWS_MAX = 5_000_000
+CHUNK_ROWS_MIN, CHUNK_ROWS_MAX = 2_000_000, 50_000_000  # each reads the whole table, which is little below the first
 SLUG_CHARACTERS_MAX = 40
 LINEAR_PLAN = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Relation", "LocalRelation"})
 SYNTAX = frozenset({"case", "cast", "extract", "if", "in", "overlay", "position", "substring", "trim", "try_cast"})
@@ -74,7 +74,7 @@ class Explained:
         """The size of a chunk, where it should not be left to the clock: each chunk reads the whole table."""
         if self.clustered:
             return None
-        return min(max(1, -(-self.rows // CHUNKS_OF_UNCLUSTERED)), CHUNK_ROWS_MAX)
+        return min(max(-(-self.rows // CHUNKS_OF_UNCLUSTERED), CHUNK_ROWS_MIN), CHUNK_ROWS_MAX)
 
 
 class Lake:

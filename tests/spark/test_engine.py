@@ -209,6 +209,25 @@ def test_what_happens_upstream_is_followed_or_is_a_named_stop(shop: Shop, what: 
 
 
 @pytest.mark.soak
+def test_a_target_that_was_touched_is_built_anew_on_request(shop: Shop) -> None:
+    # R20, R33
+    shop.make()
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    job = engine.create_view("view", "SELECT id, v FROM events").wait(300)
+    (path,) = shop.warehouse.iterdir()
+    shop.spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 10")
+    shop.sql("UPDATE SOURCE SET v = 5 WHERE id = 7")
+    engine.run_once()
+    with pytest.raises(JobFailed, match="TARGET_TOUCHED"):
+        job.wait(0)
+    job.resync()
+    engine.run_once()
+    shop.expect("view", "SELECT id, v FROM SOURCE")
+    assert [one.name[-2:] for one in shop.warehouse.iterdir()] == ["-2"]
+
+
+@pytest.mark.soak
 def test_a_replica_follows_new_columns_and_stops_at_lost_ones(shop: Shop) -> None:
     # R15
     shop.make(100)
