@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidefill.core.keys import EPOCH, Timestamp, Value
 from tidefill.files import remove_tree
+from tidefill.spark.coverage import collectable, key_of, key_types
 from tidefill.spark.faults import translated
 from tidefill.spark.names import MARK
 from tidefill.spark.session import job_session
@@ -46,16 +47,6 @@ def local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: t.
 def to_spark(value: Value) -> Any:
     """A value of `core.keys` as Spark takes it."""
     return EPOCH + timedelta(microseconds=value.micros) if isinstance(value, Timestamp) else value
-
-
-def from_spark(value: Any) -> Value:
-    """And back."""
-    if isinstance(value, datetime):
-        return Timestamp.of(value.astimezone(UTC) if value.tzinfo else value)
-    if isinstance(value, bytearray):
-        return bytes(value)
-    assert value is None or isinstance(value, Value.__args__)
-    return value
 
 
 class DeltaUpstreamHarness:
@@ -121,8 +112,10 @@ class DeltaUpstreamHarness:
         self._spark.sql(f"ALTER TABLE delta.`{self._path}` SET TBLPROPERTIES ('stirred' = '{uuid.uuid4().hex}')")
 
     def collect(self, frame: DataFrame) -> list[Row]:
+        types = key_types(frame.schema, self._columns)
         with translated():
-            return [tuple(from_spark(value) for value in row) for row in frame.select(*self._columns).collect()]
+            found = frame.select(*collectable(self._columns, types)).collect()
+        return [key_of(tuple(row), types).values for row in found]
 
     def collect_keys(self, frame: DataFrame) -> list[KeyValues]:
         raise NotImplementedError

@@ -147,9 +147,10 @@ class DeltaTarget:
 
     def _write(self, rows: DataFrame, mode: str, payload: Payload) -> None:
         with self._translated():
-            self._follow(rows.schema)
+            unmarked = rows.drop(MARK)
+            self._follow(unmarked.schema)
             (
-                rows.write.format("delta")
+                unmarked.write.format("delta")
                 .mode(mode)
                 .option("txnAppId", payload.generation_uuid)
                 .option("txnVersion", payload.state.step)
