@@ -41,6 +41,7 @@ from tidefill.errors import (
     InvalidSetting,
     JobFailed,
     NotYet,
+    TidefillError,
     TimedOut,
     UnknownJob,
     UnknownTable,
@@ -59,6 +60,7 @@ STORE_FILE = "jobs.db"
 WAIT_POLL_S = 0.2
 FIRST_CHUNK_ROWS = 2_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
 RUN_ONCE_TURNS_MAX = 100_000
+NEVER = 1 << 62  # a version that no table has
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
@@ -275,6 +277,8 @@ class Engine:
                 return
             if goal is None and not ends(row):
                 goal = self._head_of_input(row)
+                if goal is None:
+                    return
             turn = service.turn(row)
             if row.life is Life.DROPPED and not turn.worked:
                 return
@@ -282,11 +286,14 @@ class Engine:
                 time.sleep(min(turn.again_in_s or WAIT_POLL_S, WAIT_POLL_S))
 
     def _head_of_input(self, row: Row) -> int | None:
-        """The newest version of what the job reads; None while there is none."""
+        """The newest version of what the job reads; None if that is not live, and so (its turn came first) will not be
+        soon. Whatever else is wrong with it, the runner says."""
         try:
             return self._lake.head(self._live_input(job_from_text(row.definition).input).location)
         except NotYet:
             return None
+        except TidefillError:
+            return NEVER
 
     def _service(self, *, hurry: bool = False) -> Service:
         runner = Runner(

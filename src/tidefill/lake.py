@@ -247,7 +247,7 @@ class Lake:
             session, table.location, definition.input_key, definition.walk,
             columns=definition.reads or None, history=self._history(table.location),
         )  # fmt: skip
-        with translated():
+        with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))
             schema = derivation.nothing().schema
         target = DeltaTarget(session, self.path(job, job.generation), schema, definition.key, job.name)

@@ -27,6 +27,7 @@ from tidefill.errors import (
     UnsupportedQuery,
     UpstreamUnfit,
 )
+from tidefill.files import remove_tree
 
 
 class Shop:
@@ -206,6 +207,23 @@ def test_what_happens_upstream_is_followed_or_is_a_named_stop(shop: Shop, what: 
         shop.sql("INSERT INTO SOURCE VALUES (5000, 1, 'late')")
         engine.run_once()
         shop.expect("view", "SELECT id, v, name FROM SOURCE WHERE v <> 3")
+
+
+@pytest.mark.soak
+def test_run_once_passes_over_what_stands_still(shop: Shop) -> None:
+    # R17
+    shop.make()
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    below = engine.create_view("below", "SELECT id, v FROM events")
+    above = engine.create_view("above", "SELECT v FROM below")
+    below.pause()
+    engine.run_once()
+    assert [below.status().state, above.status().state] == ["paused", "created"]
+    below.resume()
+    remove_tree(shop.source)
+    engine.run_once()
+    assert [below.status().state, above.status().state] == ["failed", "created"]
 
 
 @pytest.mark.soak
