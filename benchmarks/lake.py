@@ -227,8 +227,8 @@ def main() -> int:
         f"{platform.python_version()}. A writer appends {CHANGED_ROWS} rows about every {WRITE_EVERY_S:.0f} s beside "
         "the CTAS and beside the backfill alike. The clock of a backfill stops when all is filled and at the head seen "
         f"then; the verification is apart. A live step takes in an update of {CHANGED_ROWS} rows in one place; the "
-        "bare MERGE takes the same changes from the change feed into the CTAS's table, without the constant bounds of the "
-        "key that ours has.\n\n"
+        "bare MERGE takes the same changes from the change feed into the CTAS's table, without the constant bounds of "
+        "the key that ours has.\n\n"
         f"{table(rounds)}\n"
     )
     print(text)
