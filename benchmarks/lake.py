@@ -6,7 +6,6 @@ and one session; a machine's mood is in both of its sides.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -24,9 +23,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from tidefill import connect
-from tidefill.core.confirm import anchor_from_json
 from tidefill.core.lifecycle import Life
 from tidefill.engine import Engine, Job
+from tidefill.runner import anchor_from_text
 from tidefill.spark.names import table_at
 from tidefill.spark.session import local_session
 from tidefill.targets.delta import PROPERTIES
@@ -134,7 +133,8 @@ def backfill(engine: Engine, job: Job, source: str) -> tuple[float, float, int]:
         else:
             spent_s += took_s
         after = engine._store.job(job.id)
-        state = anchor_from_json(json.loads(after.anchor)).state if after is not None and after.anchor else None
+        anchor = None if after is None else anchor_from_text(after.anchor)
+        state = None if anchor is None else anchor.state
         if VERBOSE:
             print(f"  {row.life.value} {took_s:.1f} s, step {state.step if state else 0}", flush=True)
         if state is not None and state.finished() and goal is None:

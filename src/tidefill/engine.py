@@ -7,7 +7,6 @@ Wishes (pause, drop ...) go to the store and never start Spark. Whoever runs the
 from __future__ import annotations
 
 import html
-import json
 import logging
 import os
 import re
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidefill.core import jobs
-from tidefill.core.confirm import anchor_from_json
 from tidefill.core.jobs import Failure, Pause, Settings, name_key
 from tidefill.core.jobs import Job as Row
 from tidefill.core.lifecycle import Life
@@ -47,7 +45,7 @@ from tidefill.errors import (
     UnknownTable,
 )
 from tidefill.logs import log_to
-from tidefill.runner import Runner
+from tidefill.runner import Runner, anchor_from_text
 from tidefill.service import Service
 from tidefill.store import SqlStore, open_store
 
@@ -474,10 +472,8 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
 
 def _version(row: Row) -> int | None:
     """The version of its input that the target stands for."""
-    if not row.anchor:
-        return None
-    state = anchor_from_json(json.loads(row.anchor)).state
-    points = [version.point for version in state.versions.values()]
+    anchor = anchor_from_text(row.anchor)
+    points = [] if anchor is None else [version.point for version in anchor.state.versions.values()]
     return next((point.number for point in points if isinstance(point, Number)), None)
 
 

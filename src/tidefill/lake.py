@@ -33,7 +33,7 @@ from tidefill.spark.names import HIDDEN, quoted, table_at
 from tidefill.spark.rowwise import INPUT, RowWise
 from tidefill.spark.session import Semantics, job_session
 from tidefill.targets.delta import DeltaTarget, unpublish
-from tidefill.upstreams.delta import DeltaUpstream
+from tidefill.upstreams.delta import DeltaUpstream, check_columns
 from tidefill.upstreams.delta_history import DeltaHistory
 from tidefill.upstreams.delta_layout import Walk, choose_walk
 from tidefill.views.rowwise import Item, RowQuery, Star, parse_row_query
@@ -274,13 +274,7 @@ class Lake:
 
 
 def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:
-    gone = [name for name in definition.reads if name not in empty.columns]
-    if gone:
-        raise UpstreamReplaced(
-            f"{definition.input} has no column {gone[0]} any more",
-            detail=f"Its columns are {', '.join(empty.columns)}.",
-            hint="Drop the job and create it anew from the columns that there are.",
-        )
+    check_columns(definition.input, definition.reads, empty.columns)
     narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
     columns = dict(definition.columns) or None
     return RowWise(narrow, columns, definition.key, where=definition.where, alias=definition.alias)

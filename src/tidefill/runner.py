@@ -236,7 +236,7 @@ class Runner:
         now_s = self._clock.now_s()
         if active.truth is None or not 0.0 <= now_s - active.checked_s < RECHECK_S:
             if active.truth is None:
-                anchor = _anchor_from_text(job.anchor)
+                anchor = anchor_from_text(job.anchor)
             else:
                 anchor = active.truth.anchor(job.generation_uuid)
             active.truth = active.machine.recover(job, anchor)
@@ -412,7 +412,8 @@ class Runner:
         self._store.add_event(job.id, self._clock.now_s(), text)
 
 
-def _anchor_from_text(text: str) -> Anchor | None:
+def anchor_from_text(text: str) -> Anchor | None:
+    """The confirmed copy that a job's row keeps; None before the first."""
     return anchor_from_json(_parse(text)) if text else None
 
 

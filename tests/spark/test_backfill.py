@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 from tidefill.backfill import Backfill
 from tidefill.core import jobs
-from tidefill.core.jobs import Job, Settings
+from tidefill.core.jobs import Failure, Job, Settings
 from tidefill.core.lifecycle import Life
 from tidefill.core.state import JobState
 from tidefill.core.version import Number
@@ -142,6 +142,11 @@ class Lake:
                 self.write()
         raise AssertionError(f"not so after {TURNS_MAX} turns: {self.job}")
 
+    def run_to_failure(self) -> Failure:
+        self.run(lambda: self.job.life is Life.FAILED)
+        assert self.job.failure is not None
+        return self.job.failure
+
     def state(self) -> JobState | None:
         target = DeltaTarget(self.spark, self.path(self.job), self.derivation(self.spark).nothing().schema, ["id"], "x")
         payloads = [entry.payload for entry in target.log() if entry.payload is not None]
@@ -250,9 +255,7 @@ def test_a_stranger_in_the_target_is_a_named_stop(lake: Callable[..., Lake], spa
     job.run(job.is_live)
     spark.sql(f"DELETE FROM delta.`{job.path(job.job)}` WHERE id = 10")
     job.write()
-    job.run(lambda: job.job.life is Life.FAILED)
-    assert job.job.failure is not None
-    assert job.job.failure.code == "TARGET_TOUCHED"
+    assert job.run_to_failure().code == "TARGET_TOUCHED"
 
 
 @pytest.mark.soak
@@ -263,9 +266,7 @@ def test_an_upstream_recreated_at_its_path_is_a_named_stop(lake: Callable[..., L
     remove_tree(job.source)
     job._make_source()
     job.write()
-    job.run(lambda: job.job.life is Life.FAILED)
-    assert job.job.failure is not None
-    assert job.job.failure.code == "UPSTREAM_REPLACED"
+    assert job.run_to_failure().code == "UPSTREAM_REPLACED"
 
 
 @pytest.mark.soak
@@ -273,10 +274,9 @@ def test_a_key_that_is_there_twice_is_a_named_stop(lake: Callable[..., Lake], sp
     # R34
     job = lake(REPLICA)
     spark.sql("SELECT 10L AS id, 5L AS v").write.format("delta").mode("append").save(job.source)
-    job.run(lambda: job.job.life is Life.FAILED)
-    assert job.job.failure is not None
-    assert job.job.failure.code == "KEY_NOT_UNIQUE"
-    assert "(10,)" in job.job.failure.detail
+    failure = job.run_to_failure()
+    assert failure.code == "KEY_NOT_UNIQUE"
+    assert "(10,)" in failure.detail
     assert not spark.catalog.tableExists(job.name)
 
 
@@ -286,6 +286,4 @@ def test_a_key_that_comes_twice_while_the_job_runs_is_a_named_stop(lake: Callabl
     job = lake(REPLICA)
     job.run(lambda: (found := job.state_or_none()) is not None and found.step >= 2)
     job.spark.sql("SELECT 10L AS id, 5L AS v").write.format("delta").mode("append").save(job.source)
-    job.run(lambda: job.job.life is Life.FAILED)
-    assert job.job.failure is not None
-    assert job.job.failure.code == "KEY_NOT_UNIQUE"
+    assert job.run_to_failure().code == "KEY_NOT_UNIQUE"

@@ -47,6 +47,12 @@ class Shop:
     def sql(self, statement: str) -> None:
         self.spark.sql(statement.replace("SOURCE", f"delta.`{self.source}`"))
 
+    def turns(self, count: int) -> None:
+        """So many turns of the only job."""
+        service, (row,) = self.engine._service(), self.engine._store.jobs()
+        for _ in range(count):
+            service.turn(row)
+
     def expect(self, name: str, query: str) -> None:
         """The job's table holds what the query gives now."""
         found = rows_of(self.engine.table(name))
@@ -252,9 +258,7 @@ def test_a_replica_follows_new_columns_and_stops_at_lost_ones(shop: Shop) -> Non
     engine = shop.engine
     engine.register("events", location=shop.source, key="id")
     job = engine.create_replica("copy", "events", chunk_rows=40)
-    service, row = engine._service(), engine._store.jobs()[0]
-    for _ in range(2):
-        service.turn(row)
+    shop.turns(2)
     shop.sql("ALTER TABLE SOURCE ADD COLUMNS (extra INT)")
     shop.sql("UPDATE SOURCE SET extra = 1 WHERE id % 2 = 0")
     job.wait(300)
@@ -275,10 +279,7 @@ def test_files_that_were_vacuumed(shop: Shop) -> None:
     engine = shop.engine
     engine.register("events", location=shop.source, key="id")
     job = engine.create_view("view", "SELECT id, v FROM events", chunk_rows=40)
-    service = engine._service()
-    row = engine._store.jobs()[0]
-    for _ in range(2):
-        service.turn(row)
+    shop.turns(2)
     shop.sql("UPDATE SOURCE SET v = 5 WHERE id % 2 = 0")
     shop.sql("OPTIMIZE SOURCE")
     shop.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")

@@ -202,13 +202,7 @@ class DeltaUpstream:
             needed = self._columns
         elif number_of(at) < known:
             needed = ()
-        missing = [name for name in needed if name not in here]
-        if missing:
-            raise UpstreamReplaced(
-                f"{self._path} has no column {missing[0]} any more",
-                detail=f"Its columns are {', '.join(here)}.",
-                hint="Drop the job and create it anew from the columns that there are.",
-            )
+        check_columns(self._path, needed, here)
         if self._columns is None:
             self._newest_columns = max(self._newest_columns, (number_of(at), tuple(here)), key=lambda seen: seen[0])
             return frame
@@ -292,6 +286,17 @@ class DeltaUpstream:
     def release(self, version: Version) -> None:
         """The changes that were kept for the step are of no use any more."""
         self._let_go()
+
+
+def check_columns(table: str, needed: Sequence[str], here: Sequence[str]) -> None:
+    """UpstreamReplaced if the table has lost a column that a job needs."""
+    missing = [name for name in needed if name not in here]
+    if missing:
+        raise UpstreamReplaced(
+            f"{table} has no column {missing[0]} any more",
+            detail=f"Its columns are {', '.join(here)}.",
+            hint="Drop the job and create it anew from the columns that there are.",
+        )
 
 
 def number_of(version: Version) -> int:
