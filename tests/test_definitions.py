@@ -41,3 +41,9 @@ def test_what_is_damaged_or_newer_is_named(text: str) -> None:
         job_from_text(text)
     with pytest.raises(StoreUnreadable):
         table_from_text(text)
+
+
+def test_a_newer_form_names_the_release() -> None:
+    for text, read in ((job_to_text(VIEW), job_from_text), (table_to_text(TABLE), table_from_text)):
+        with pytest.raises(StoreUnreadable, match="has form 2, this release knows 1"):
+            read(text.replace('"form": 1', '"form": 2'))

@@ -290,3 +290,11 @@ def test_a_missing_field_is_named(name: str) -> None:
     del data[name]
     with pytest.raises(StoreUnreadable, match=name):
         job_from_json(data)
+
+
+def test_a_heartbeat_and_a_clean_stop_touch_only_a_lease_of_their_own() -> None:
+    held = replace(Job("j", "n", "{}"), lease=Lease("a", 3, 100.0))
+    assert jobs.renew("a", 90.0, 60.0)(held).lease == Lease("a", 3, 150.0)
+    assert jobs.release_own("a")(held).lease == Lease("", 3, 0.0)
+    assert jobs.renew("b", 90.0, 60.0)(held) is held
+    assert jobs.release_own("b")(held) is held
