@@ -79,6 +79,14 @@ def delta_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
     return sorted(folder.glob("*.jar"))
 
 
+def looked_for(environ: Mapping[str, str]) -> tuple[Path, list[str]]:
+    """The folder that `delta_jars` takes them from, and which of them are not there. Looking downloads nothing."""
+    wanted = DeltaJars.installed()
+    given = environ.get(JARS_VARIABLE)
+    folder = Path(given) if given else _cache(environ) / wanted.folder
+    return folder, wanted.missing(folder)
+
+
 def _given(folder: Path, wanted: DeltaJars) -> Path:
     missing = wanted.missing(folder)
     if missing:
