@@ -7,7 +7,10 @@ import tempfile
 import pytest
 
 HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycopg", "sqlglot", "grpc"}
-LIGHT = ["tidefill", "tidefill.errors", "tidefill.core.step", "tidefill.ports", "tidefill.runner", "tidefill.cli"]
+LIGHT = [
+    "tidefill", "tidefill.errors", "tidefill.core.step", "tidefill.ports", "tidefill.runner", "tidefill.status",
+    "tidefill.cli", "tidefill.cli.render",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", LIGHT)

@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidefill.core import jobs
-from tidefill.core.jobs import Failure, Pause, Settings, name_key
 from tidefill.core.jobs import Job as Row
+from tidefill.core.jobs import Pause, Settings, name_key
 from tidefill.core.lifecycle import Life
 from tidefill.core.sizing import Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
-from tidefill.core.version import Number
 from tidefill.definitions import (
     TableDefinition,
     job_from_text,
@@ -47,6 +46,8 @@ from tidefill.errors import (
 from tidefill.logs import log_to
 from tidefill.runner import Runner, anchor_from_text
 from tidefill.service import Service
+from tidefill.status import Status as Status
+from tidefill.status import status_of, version_of
 from tidefill.store import SqlStore, open_store
 
 if TYPE_CHECKING:
@@ -69,36 +70,6 @@ def connect(
 ) -> Engine:
     """An engine over the store in that directory. Without a session, a local Spark is started when it is needed."""
     return Engine(spark, os.fspath(warehouse), Path(store))
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A job as a person sees it. `version`: of its input, that the target stands for. `runs`: whether some process
-    runs it now."""
-
-    name: str
-    kind: str
-    state: str
-    share: float
-    rows: int
-    rows_per_s: float
-    eta_s: float | None
-    version: int | None
-    waiting: str
-    runs: bool
-    failure: Failure | None
-
-    def __str__(self) -> str:
-        parts = [f"{self.name}: {self.state}", f"{self.share:.0%}"]
-        if self.state == Life.BACKFILLING.value and self.rows_per_s:
-            parts.append(f"{self.rows_per_s:,.0f} rows/s")
-        if self.version is not None:
-            parts.append(f"at version {self.version}")
-        if self.waiting:
-            parts.append(f"waiting: {self.waiting}")
-        if self.failure is not None:
-            parts.append(f"{self.failure.fact} [{self.failure.code}]")
-        return ", ".join(parts)
 
 
 class SystemClock:
@@ -321,21 +292,7 @@ class Job:
 
     def status(self) -> Status:
         """How it stands."""
-        row = self._row()
-        progress = row.progress if row.progress is not None and row.progress.generation == row.generation else None
-        return Status(
-            name=row.name,
-            kind=job_from_text(row.definition).kind.value,
-            state=row.life.value,
-            share=progress.share if progress else 0.0,
-            rows=progress.rows if progress else 0,
-            rows_per_s=progress.rows_per_s if progress else 0.0,
-            eta_s=progress.eta_s if progress else None,
-            version=_version(row),
-            waiting=row.waiting,
-            runs=bool(row.lease.owner) and row.lease.until_s > time.time(),
-            failure=row.failure,
-        )
+        return status_of(self._row(), self.engine._clock.now_s())
 
     def wait(self, timeout: float | None = None) -> Job:
         """Return when it is live; raise JobFailed with its reason, or TimedOut. If nobody runs it, it is run here."""
@@ -470,13 +427,6 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=depth)
 
 
-def _version(row: Row) -> int | None:
-    """The version of its input that the target stands for."""
-    anchor = anchor_from_text(row.anchor)
-    points = [] if anchor is None else [version.point for version in anchor.state.versions.values()]
-    return next((point.number for point in points if isinstance(point, Number)), None)
-
-
 def _stands_still(row: Row) -> bool:
     """Whether it does nothing until somebody wishes for something."""
     wished = row.wants_end or row.wants_resync or row.wants_resume
@@ -484,6 +434,6 @@ def _stands_still(row: Row) -> bool:
 
 
 def _reached(row: Row, goal: int) -> bool:
-    version = _version(row)
+    version = version_of(anchor_from_text(row.anchor))
     up_to_date = row.waiting == Reason.IDLE.value
     return row.life is Life.LIVE and not row.wants_resync and (up_to_date or (version is not None and version >= goal))

@@ -1,0 +1,247 @@
+"""A job as a person sees it: worked out from its row in the store alone, so that looking never starts Spark.
+
+What the row cannot tell is None, never a guess. The one estimate is how far a split has come, and it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+from math import floor
+from typing import assert_never
+
+from tidefill.core.confirm import Anchor
+from tidefill.core.jobs import Failure, Job, Pause, Settings
+from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value
+from tidefill.core.lifecycle import Life
+from tidefill.core.progress import UNFINISHED_MAX, Progress
+from tidefill.core.state import Occurrence
+from tidefill.core.version import Number
+from tidefill.core.walk import Coverage, Done, NotStarted, Position, Split, Upto
+from tidefill.definitions import job_from_text
+from tidefill.errors import StateUnreadable
+from tidefill.runner import anchor_from_text
+
+NOT_STARTED, DONE = "not started", "done"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStatus:
+    """A range of the walk and how far it is filled: `not started`, `up to KEY` or `done`. `share`: how much of it that
+    is, if keys were spread evenly; None where keys have no distance or the range has no beginning."""
+
+    range: str
+    reached: str
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A job as a person sees it. `version`: of its input, that the target stands for. `runs`: whether some process
+    runs it now. `published`: whether a generation of it can be read. `wishes`: what was asked for and not done yet.
+    `seen_s`: how old the figures are."""
+
+    name: str
+    kind: str
+    state: str
+    share: float
+    rows: int
+    rows_per_s: float
+    eta_s: float | None
+    version: int | None
+    waiting: str
+    runs: bool
+    failure: Failure | None
+    splits: tuple[SplitStatus, ...] = ()
+    generation: int = 1
+    published: bool = False
+    settings: Settings = field(default_factory=Settings)
+    pause: str = Pause.NOTHING.value
+    wishes: tuple[str, ...] = ()
+    lag_versions: int | None = None
+    lag_s: float | None = None
+    seen_s: float | None = None
+
+    @property
+    def percent(self) -> int:
+        """Whole percents, rounded down: 100 means that nothing is left to fill."""
+        return percent(self.share)
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {self.state}", f"{self.percent}%"]
+        if self.state == Life.BACKFILLING.value and self.rows_per_s:
+            parts.append(f"{self.rows_per_s:,.0f} rows/s")
+        if self.version is not None:
+            parts.append(f"at version {self.version}")
+        if self.waiting:
+            parts.append(f"waiting: {self.waiting}")
+        if self.failure is not None:
+            parts.append(f"{self.failure.fact} [{self.failure.code}]")
+        return ", ".join(parts)
+
+
+def percent(share: float) -> int:
+    """The share in whole percents, rounded down, from 0 to 100."""
+    if share >= 1.0:
+        return 100
+    return min(floor(share * 100 + 1e-9), 99) if share > 0.0 else 0
+
+
+def status_of(row: Job, now_s: float) -> Status:
+    """How the job stands. A state that cannot be read is shown as none: the runner stops at it and says why."""
+    progress = row.progress if row.progress is not None and row.progress.generation == row.generation else None
+    anchor = _readable_anchor(row)
+    return Status(
+        name=row.name,
+        kind=job_from_text(row.definition).kind.value,
+        state=row.life.value,
+        share=progress.share if progress else 0.0,
+        rows=progress.rows if progress else 0,
+        rows_per_s=progress.rows_per_s if progress else 0.0,
+        eta_s=progress.eta_s if progress else None,
+        version=version_of(anchor),
+        waiting=row.waiting,
+        runs=bool(row.lease.owner) and row.lease.until_s > now_s,
+        failure=row.failure,
+        splits=() if anchor is None else tuple(_splits(anchor.state.coverage)),
+        generation=row.generation,
+        published=row.published is not None,
+        settings=row.settings,
+        pause=row.pause.value,
+        wishes=tuple(_wishes(row)),
+        lag_versions=getattr(progress, "lag_versions", None),
+        lag_s=getattr(progress, "lag_s", None),
+        seen_s=_age_s(progress, now_s),
+    )
+
+
+def version_of(anchor: Anchor | None) -> int | None:
+    """The version of its input that the target stands for, if it is one with a number."""
+    points = [] if anchor is None else [version.point for version in anchor.state.versions.values()]
+    return next((point.number for point in points if isinstance(point, Number)), None)
+
+
+def _readable_anchor(row: Job) -> Anchor | None:
+    try:
+        return anchor_from_text(row.anchor)
+    except StateUnreadable:
+        return None
+
+
+def _age_s(progress: Progress | None, now_s: float) -> float | None:
+    at_s = getattr(progress, "at_s", None)
+    return None if at_s is None else max(now_s - at_s, 0.0)
+
+
+def _wishes(row: Job) -> Iterator[str]:
+    """What a runner would do first comes first. A job that has failed stands still: to pause it is nothing to do."""
+    if row.life in (Life.CANCELLING, Life.DROPPED):
+        return
+    if row.wants_end:
+        yield "drop"
+    if row.wants_resync:
+        yield "resync"
+    if row.wants_resume or (row.life is Life.PAUSED and row.pause is not Pause.ALL):
+        yield "resume"
+    if row.pause is Pause.ALL and row.life not in (Life.PAUSED, Life.FAILED):
+        yield "pause"
+
+
+def _splits(coverages: Mapping[Occurrence, Coverage]) -> Iterator[SplitStatus]:
+    """The splits in walk order; with several occurrences, each says whose it is."""
+    for occurrence, coverage in coverages.items():
+        whose = f"{occurrence}: " if len(coverages) > 1 else ""
+        for split in coverage:
+            yield SplitStatus(whose + _range(split), _reached(split.position), _share(split))
+
+
+def _range(split: Split) -> str:
+    after = "" if split.after is None else _key(split.after)
+    upto = "" if split.upto is None else _key(split.upto)
+    return f"{after} .. {upto}".strip() if after or upto else "everything"
+
+
+def _reached(position: Position) -> str:
+    match position:
+        case NotStarted():
+            return NOT_STARTED
+        case Upto(key):
+            return f"up to {_key(key)}"
+        case Done():
+            return DONE
+        case never:
+            assert_never(never)
+
+
+def _share(split: Split) -> float | None:
+    match split.position:
+        case NotStarted():
+            return 0.0
+        case Upto(key):
+            return _part(split.after, key, split.upto)
+        case Done():
+            return 1.0
+        case never:
+            assert_never(never)
+
+
+def _part(after: Key | None, reached: Key, upto: Key | None) -> float | None:
+    """How far `reached` lies between the two, by the first column in which they differ."""
+    if after is None or upto is None:
+        return None
+    for low, at, high in zip(after.values, reached.values, upto.values, strict=False):
+        if low != high:
+            return _ratio(_place(low), _place(at), _place(high))
+    return None
+
+
+def _ratio(low: Decimal | None, at: Decimal | None, high: Decimal | None) -> float | None:
+    if low is None or at is None or high is None or not low <= at <= high or low == high:
+        return None
+    return min(float((at - low) / (high - low)), UNFINISHED_MAX)
+
+
+def _place(value: Value) -> Decimal | None:
+    """Where the value lies on the line of numbers; None if it has no place there."""
+    match value:
+        case bool():
+            return None
+        case int() | Decimal():
+            return Decimal(value)
+        case Timestamp(micros):
+            return Decimal(micros)
+        case date():
+            return Decimal(value.toordinal())
+        case _:
+            return None
+
+
+def _key(key: Key) -> str:
+    """The key's values. A TOP at the end is left out: `up to Monday` says that all of Monday is in."""
+    shown = [_value(value) for value in key.values if value is not TOP]
+    return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
+
+
+def _value(value: Value) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case str():
+            return repr(value)
+        case bytes():
+            return f"0x{value.hex()}"
+        case Timestamp(micros):
+            return _moment(micros)
+        case _:
+            return str(value)
+
+
+def _moment(micros: int) -> str:
+    """UTC; the time of day only if there is one. What no calendar has is shown as it is."""
+    try:
+        moment = EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return f"{micros} us"
+    return moment.replace(tzinfo=None).isoformat(" ").removesuffix(" 00:00:00")
