@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, assert_never
 
 from tidefill.core import walk
@@ -17,10 +17,24 @@ from tidefill.core.confirm import Anchor, Payload, Truth, confirm
 from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState, Occurrence, Table
-from tidefill.core.step import Changed, Glimpse, Knobs, Look, Pace, Seen, Step, TableSeen, Write, apply, plan_look
+from tidefill.core.step import (
+    Changed,
+    Glimpse,
+    Knobs,
+    Look,
+    Pace,
+    Seen,
+    Step,
+    TableSeen,
+    Write,
+    apply,
+    plan_first_look,
+    plan_look,
+)
 from tidefill.core.version import Version, newer
+from tidefill.core.walk import Split
 from tidefill.errors import CommitConflict, KeyNotUnique, RetryLater, Unreadable, VerifyFailed
-from tidefill.ports import Append, Derivation, Halves, Merge, Replace, Target, TargetWrite, Upstream
+from tidefill.ports import Append, Compared, Derivation, Halves, Merge, Replace, Target, TargetWrite, Upstream
 
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0
@@ -81,7 +95,7 @@ class Backfill(Generic[F]):
             head = held.version
         else:
             head = self._open(table, now_s, first=False)
-        return TableSeen(head, upstream.readable(at), upstream.pressing(at))
+        return TableSeen(head, upstream.readable(at), upstream.pressing(at), upstream.lag_s(at))
 
     def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
         """Whether the open head is the state's version and may be kept a little longer: chunks are read at it."""
@@ -109,15 +123,20 @@ class Backfill(Generic[F]):
         """All that the plan needs, and no more."""
         asked = plan_look(truth.state, glimpse, knobs, self.shape)
         if asked.greatest:
-            return Seen(glimpse, greatest=self._look_at_ends(glimpse))
-        bounds = {
+            ends = Seen(glimpse, greatest=self._look_at_ends(glimpse))
+            asked = plan_first_look(truth.state, ends, knobs, self.shape)
+            return replace(ends, bounds=self._look_at_bounds(glimpse, asked))
+        changed = self._look_at_changes(truth.state, glimpse, asked)
+        return Seen(glimpse, changed=changed, bounds=self._look_at_bounds(glimpse, asked))
+
+    def _look_at_bounds(self, glimpse: Glimpse, asked: Look) -> dict[Occurrence, dict[Split, tuple[Key, ...]]]:
+        rows = glimpse.pace.chunk_rows
+        return {
             name: {
-                split: tuple(self._upstream(name).bounds(split, glimpse.pace.chunk_rows, self._head_of(name, glimpse)))
-                for split in splits
+                split: tuple(self._upstream(name).bounds(split, rows, self._head_of(name, glimpse))) for split in splits
             }
             for name, splits in asked.splits.items()
         }
-        return Seen(glimpse, changed=self._look_at_changes(truth.state, glimpse, asked), bounds=bounds)
 
     def _look_at_ends(self, glimpse: Glimpse) -> dict[Occurrence, Key | None]:
         return {name: self._upstream(name).greatest(self._head_of(name, glimpse)) for name in self.shape.walked}
@@ -211,27 +230,41 @@ class Backfill(Generic[F]):
     def _covered(self, state: JobState) -> dict[Occurrence, F]:
         return {name: self._whole_input(name, state) for name in self.shape.tables}
 
-    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> None:
-        """Compare the target with a recompute at these versions, whose covered rows are those of the state's. On a
-        difference the log is asked first: perhaps somebody touched the target."""
+    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> int:
+        """Compare the target with a recompute at these versions, whose covered rows are those of the state's, and with
+        what the key promises; how many rows there are. On a difference the log is asked first: perhaps somebody touched
+        the target."""
+        self.check_keys(versions)
+        compared = self.compare(truth, versions)
+        if compared.differences:
+            self.recover(job, truth.anchor(job.generation_uuid))
+            raise VerifyFailed(
+                f"{job.name} differs from a recompute",
+                detail="; ".join(compared.differences),
+                hint="RESYNC the job to build it anew, and please report this.",
+            )
+        return compared.rows
+
+    def check_keys(self, versions: Mapping[Table, Version]) -> None:
+        """KeyNotUnique, naming them."""
         for table, upstream in self._upstreams.items():
             upstream.check_keys(versions[table])
+
+    def compare(self, truth: Truth, versions: Mapping[Table, Version]) -> Compared:
+        """The target with a recompute of what it covers at these versions."""
         at = JobState(truth.state.generation, truth.state.step, versions, truth.state.coverage)
         expected = self._derivation.whole(self._covered(at))
         for table, upstream in self._upstreams.items():
             upstream.check(versions[table])
-        differences = self._target.differences(expected, truth.checked)
-        if differences:
-            self.recover(job, truth.anchor(job.generation_uuid))
-            raise VerifyFailed(
-                f"{job.name} differs from a recompute",
-                detail="; ".join(differences),
-                hint="RESYNC the job to build it anew, and please report this.",
-            )
+        return self._target.compare(expected, truth.checked)
 
     def publish(self) -> None:
         """Show this generation under the job's name."""
         self._target.publish()
+
+    def notices(self) -> list[str]:
+        """What a person should know of the upstreams."""
+        return [notice for upstream in self._upstreams.values() for notice in upstream.notices()]
 
     def release(self, versions: Mapping[Table, Version]) -> None:
         """Tell the upstreams what will not be asked for again."""

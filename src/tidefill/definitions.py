@@ -35,8 +35,8 @@ class TableDefinition:
 @dataclass(frozen=True, slots=True)
 class JobDefinition:
     """A query over one input. `columns`: output name and expression of each, hidden ones too; none for a replica, which
-    has whatever its input has. `reads`: the input's columns that it needs. `key` names output columns; `walk` and
-    `input_key` name the input's."""
+    has whatever its input has. `reads`: the input's columns that it needs; `known`: all that it had at the creation.
+    `key` names output columns; `walk` and `input_key` name the input's."""
 
     kind: Kind
     input: str
@@ -50,6 +50,7 @@ class JobDefinition:
     where: str = ""
     reads: tuple[str, ...] = ()
     semantics: tuple[tuple[str, str], ...] = ()
+    known: tuple[str, ...] = ()
 
     def same_wish(self, other: JobDefinition) -> bool:
         """Whether a user who asked for the one has asked for the other; what was worked out from it may differ."""
@@ -81,6 +82,7 @@ def job_from_text(text: str) -> JobDefinition:
     try:
         pairs = {name: tuple((str(a), str(b)) for a, b in data[name]) for name in ("columns", "semantics")}
         names = {name: tuple(map(str, data[name])) for name in ("input_key", "key", "walk", "reads")}
+        names["known"] = tuple(map(str, data.get("known", ())))
         texts = {name: str(data[name]) for name in ("input", "sql", "walk_reason", "alias", "where")}
         return JobDefinition(kind=Kind(data["kind"]), **texts, **names, **pairs)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:

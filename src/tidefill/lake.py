@@ -178,7 +178,7 @@ class Lake:
         semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
         definition = JobDefinition(
             kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
-            alias, tuple(columns), where, tuple(reads), semantics,
+            alias, tuple(columns), where, tuple(reads), semantics, tuple(frame.columns) if reads else (),
         )  # fmt: skip
         rows = 0 if table.made_by else self._frame(table.location).count()
         return Explained(definition, walk.clustered, rows, schema, notices)
@@ -245,7 +245,7 @@ class Lake:
         session = self._meaning_of(dict(definition.semantics))
         upstream = DeltaUpstream(
             session, table.location, definition.input_key, definition.walk,
-            columns=definition.reads or None, history=self._history(table.location),
+            columns=definition.reads or None, known=definition.known, history=self._history(table.location),
         )  # fmt: skip
         with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))

@@ -56,6 +56,14 @@ class Replace(Generic[F]):
     rows: F
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How many rows there should be, and up to ten in which the target differs, as a person reads them."""
+
+    rows: int
+    differences: tuple[str, ...] = ()
+
+
 TargetWrite: TypeAlias = Append[F] | Merge[F] | Replace[F]
 
 
@@ -84,6 +92,12 @@ class Upstream(Protocol[F]):
 
     def pressing(self, at: Version) -> bool:
         """Whether the history since this version is half way to its end."""
+
+    def lag_s(self, at: Version) -> float:
+        """For how long there have been changes after this version; 0 if there are none, or if it is not known."""
+
+    def notices(self) -> Sequence[str]:
+        """What a person should know of the table by now; the same words each time."""
 
     def check(self, at: Version) -> None:
         """Raise UpstreamReplaced or HistoryGone, or return."""
@@ -160,9 +174,8 @@ class Target(Protocol[F]):
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
 
-    def differences(self, expected: F, version: int) -> Sequence[str]:
-        """Up to ten rows in which the target at this version of its log and `expected` differ, as a person reads them.
-        (Another runner may have committed since.)"""
+    def compare(self, expected: F, version: int) -> Compared:
+        """The target at this version of its log with `expected`. (Another runner may have committed since.)"""
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

@@ -20,12 +20,12 @@ from tidefill.core import jobs, sizing, throttle
 from tidefill.core.confirm import Anchor, Truth, anchor_from_json, anchor_to_json
 from tidefill.core.jobs import Job, Pause
 from tidefill.core.lifecycle import Event, Life
-from tidefill.core.progress import advance
+from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.sizing import Sizing
-from tidefill.core.state import Table
+from tidefill.core.state import JobState, Table
 from tidefill.core.step import Finish, Glimpse, Knobs, Pace, Plan, Reason, Seen, Shape, Step, Verify, Wait, plan_step
 from tidefill.core.throttle import Bucket
-from tidefill.core.version import Version, version_from_json, version_to_json
+from tidefill.core.version import Number, Version, version_from_json, version_to_json
 from tidefill.errors import (
     Bug,
     CommitConflict,
@@ -61,7 +61,9 @@ class Machine(Protocol):
     def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float) -> Glimpse: ...
     def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen: ...
     def execute(self, job: Job, truth: Truth, step: Step) -> Truth: ...
-    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> None: ...
+    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> int: ...
+    def check_keys(self, versions: Mapping[Table, Version]) -> None: ...
+    def notices(self) -> list[str]: ...
     def publish(self) -> None: ...
     def release(self, versions: Mapping[Table, Version]) -> None: ...
     def close_heads(self) -> None: ...
@@ -90,6 +92,8 @@ class _Active:
     committed_s: float = 0.0
     filled_s: float = 0.0
     filled_rows: int = 0
+    lag: Lag = field(default_factory=Lag)
+    told: set[str] = field(default_factory=set)
     pace: Pace = field(default_factory=Pace)
 
 
@@ -106,9 +110,14 @@ class Runner:
         new_uuid: Callable[[], str],
         *,
         start: Sizing | None = None,
+        forward_s: float = 0.0,
+        source: Callable[[Job], str] = lambda _: "",
+        is_gone: Callable[[str], bool] = lambda _: False,
         hurry: bool = False,
     ) -> None:
-        """`hurry`: no job waits for its target lag."""
+        """`start` and `forward_s`: the size of a chunk, and the time of a step without one, that are assumed before any
+        was seen. `source`: what it is that a job reads now; empty if that cannot be replaced, or is not there.
+        `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag."""
         self._store = store
         self._clock = clock
         self._build = build
@@ -116,14 +125,17 @@ class Runner:
         self._owner = owner
         self._new_uuid = new_uuid
         self._start = start or Sizing()
+        self._pace_at_start = Pace(last_forward_s=forward_s)
         self._hurry = hurry
+        self._source = source
+        self._is_gone = is_gone
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
 
     def turn(self, job_id: str) -> Turn:
         """One round for one job; every error ends here."""
         try:
-            job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S))
+            job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone))
         except UnknownJob:
             self._let_go(job_id)
             return Turn(False, None)
@@ -153,9 +165,12 @@ class Runner:
             return self._sweep(job)
         if job.wants_end or job.life is Life.CANCELLING:
             return self._end(job)
-        if job.wants_resync:
+        source = self._source(job)
+        moved = bool(job.source and source) and source != job.source
+        if job.wants_resync or moved:
             self._let_go(job.id)
-            job = self._change(job, jobs.next_generation(self._new_uuid()), "a new generation begins")
+            told = "its input was built anew: a new generation begins" if moved else "a new generation begins"
+            job = self._change(job, jobs.next_generation(self._new_uuid(), source), told)
         if job.life is Life.FAILED:
             if not job.wants_resume:
                 return Turn(False, None)
@@ -172,7 +187,9 @@ class Runner:
         truth = self._truth(job, active)
         knobs = replace(job.knobs(), target_lag_s=0.0) if self._hurry else job.knobs()
         glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
+        active.lag = _lag(truth.state, glimpse)
         seen = active.machine.look(truth, glimpse, knobs)
+        self._notify(job, active, glimpse)
         plan: Plan = plan_step(truth.state, seen, knobs, active.machine.shape)
         match plan:
             case Step():
@@ -195,9 +212,12 @@ class Runner:
         if active is None or (active.generation, active.fence) != (job.generation, job.lease.fence):
             self._let_go(job.id)
             if not job.generation_uuid:
-                job = self._change(job, jobs.begin_generation(self._new_uuid()))
+                job = self._change(job, jobs.begin_generation(self._new_uuid(), self._source(job)))
             now_s = self._clock.now_s()
-            active = _Active(self._build(job), job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job))
+            active = _Active(
+                self._build(job), job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job),
+                pace=self._pace_at_start,
+            )  # fmt: skip
             self._active[job.id] = active
         if not active.prepared or not set(active.machine.resources) <= set(job.resources):
             job = self._prepare(job, active)
@@ -266,6 +286,7 @@ class Runner:
             active.sizing = sizing.after_trouble(active.sizing) if step.chunks else active.sizing
             raise
         ended_s = self._clock.now_s()
+        active.lag = active.lag if after.state.versions == truth.state.versions else Lag(0, 0.0)
         self._account(active, step, after, max(0.0, ended_s - began_s), ended_s)
         self._report(job, active, after)
         active.truth, active.checked_s = after, ended_s
@@ -300,6 +321,8 @@ class Runner:
                 estimate,
                 finished=truth.state.finished(),
                 rows_per_s=rows_per_s,
+                lag=active.lag,
+                at_s=self._clock.now_s(),
             )
             return replace(row, anchor=anchor, progress=progress, waiting="")
 
@@ -313,8 +336,23 @@ class Runner:
             self._release_idle(job, active, heads)
         active.machine.close_heads()
         if job.waiting != reason.value:
-            self._change(job, lambda row: replace(row, waiting=reason.value))
+            self._change(job, lambda row: replace(row, waiting=reason.value, progress=self._now(row, active.lag)))
         return Turn(False, POLL_S if for_s is None else min(max(for_s, 0.0), BACKOFF_MAX_S))
+
+    def _now(self, job: Job, lag: Lag) -> Progress | None:
+        """The progress as it was, with the lag as it is."""
+        at_s = self._clock.now_s()
+        return job.progress and replace(job.progress, lag_versions=lag.versions, lag_s=lag.s, at_s=at_s)
+
+    def _notify(self, job: Job, active: _Active, glimpse: Glimpse) -> None:
+        """Say once what a person should know."""
+        pressing = [table for table, look in glimpse.tables.items() if look.pressing]
+        notices = [f"half of the time for which {table} keeps its history is over" for table in pressing]
+        for notice in (*notices, *active.machine.notices()):
+            if notice not in active.told:
+                active.told.add(notice)
+                if all(text != notice for _, text in self._store.events(job.id)):
+                    self._event(job, notice)
 
     def _release_idle(self, job: Job, active: _Active, heads: Mapping[Table, Version]) -> None:
         if not any(version.carry for version in heads.values()):
@@ -326,7 +364,14 @@ class Runner:
 
     def _verify(self, job: Job, active: _Active, truth: Truth, versions: Mapping[Table, Version]) -> Turn:
         """Verified: live, unless there is a wish that has not been looked at."""
-        active.machine.verify(job, truth, versions)
+        began_s = self._clock.now_s()
+        if job.settings.verify:
+            rows = active.machine.verify(job, truth, versions)
+            told = f"verified: {rows} rows equal a recompute, found in {self._clock.now_s() - began_s:.1f} s"
+        else:
+            active.machine.check_keys(versions)
+            told = "not verified, as it was asked"
+        self._event(job, told)
         after = self._change(job, jobs.happened(Event.VERIFIED, wish_number=job.wish_number, published=job.generation))
         if after.life is Life.LIVE:
             self._event(job, "live")
@@ -410,6 +455,19 @@ class Runner:
     def _event(self, job: Job, text: str) -> None:
         LOG.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
         self._store.add_event(job.id, self._clock.now_s(), text)
+
+
+def _lag(state: JobState, glimpse: Glimpse) -> Lag:
+    """Of the table that is furthest behind."""
+    behind = [
+        look.head.point.number - at.point.number
+        for table, look in glimpse.tables.items()
+        if (at := state.versions.get(table)) is not None
+        and isinstance(look.head.point, Number)
+        and isinstance(at.point, Number)
+    ]
+    versions = max(0, *behind) if behind else None
+    return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None))
 
 
 def anchor_from_text(text: str) -> Anchor | None:

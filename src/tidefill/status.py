@@ -22,6 +22,7 @@ from tidefill.core.version import Number
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Split, Upto
 from tidefill.definitions import job_from_text
 from tidefill.errors import StateUnreadable
+from tidefill.owners import is_gone
 from tidefill.runner import anchor_from_text
 
 NOT_STARTED, DONE = "not started", "done"
@@ -103,7 +104,7 @@ def status_of(row: Job, now_s: float) -> Status:
         eta_s=progress.eta_s if progress else None,
         version=version_of(anchor),
         waiting=row.waiting,
-        runs=bool(row.lease.owner) and row.lease.until_s > now_s,
+        runs=bool(row.lease.owner) and row.lease.until_s > now_s and not is_gone(row.lease.owner),
         failure=row.failure,
         splits=() if anchor is None else tuple(_splits(anchor.state.coverage)),
         generation=row.generation,
@@ -111,8 +112,8 @@ def status_of(row: Job, now_s: float) -> Status:
         settings=row.settings,
         pause=row.pause.value,
         wishes=tuple(_wishes(row)),
-        lag_versions=getattr(progress, "lag_versions", None),
-        lag_s=getattr(progress, "lag_s", None),
+        lag_versions=progress.lag_versions if progress else None,
+        lag_s=progress.lag_s if progress else None,
         seen_s=_age_s(progress, now_s),
     )
 
@@ -131,7 +132,7 @@ def _readable_anchor(row: Job) -> Anchor | None:
 
 
 def _age_s(progress: Progress | None, now_s: float) -> float | None:
-    at_s = getattr(progress, "at_s", None)
+    at_s = progress.at_s if progress else None
     return None if at_s is None else max(now_s - at_s, 0.0)
 
 

@@ -34,6 +34,7 @@ from tidefill.core.step import (
     Wait,
     Write,
     apply,
+    plan_first_look,
     plan_look,
     plan_step,
 )
@@ -116,6 +117,25 @@ def test_the_first_step_fixes_the_work() -> None:
     assert step == Step({"t": version(7)}, {"t": walk.start(key(20))})
     assert isinstance(step, Step)
     assert apply(initial(1), step) == JobState(1, 1, {"t": version(7)}, {"t": walk.start(key(20))})
+
+
+def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -> None:
+    ends = Seen(glimpse(head=7), greatest={"t": key(20)})
+    below, above = walk.start(key(20))
+    assert plan_first_look(initial(1), ends, ONE, REPLICA) == Look(splits={"t": (below,)})
+    step = plan_step(initial(1), replace(ends, bounds={"t": {below: keys(5, 9)}}), ONE, REPLICA)
+    assert isinstance(step, Step)
+    assert step.write is Write.APPEND
+    assert chunks(step) == (Range(None, key(5)),)
+    assert apply(initial(1), step).coverage["t"] == (replace(below, position=Upto(key(5))), above)
+    for_none = [
+        (ends, Knobs(fill_paused=True), REPLICA),
+        (replace(ends, greatest={"t": None}), ONE, REPLICA),
+        (Seen(glimpse(pace=Pace(chunks_allowed=0)), greatest={"t": key(20)}), ONE, REPLICA),
+        (ends, ONE, MERGED),
+    ]
+    for seen_ends, knobs, shape in for_none:
+        assert plan_first_look(initial(1), seen_ends, knobs, shape) == Look()
 
 
 # R7: an empty table
@@ -499,7 +519,11 @@ def test_looking_costs_so_no_more_than_needed() -> None:
     assert due == Look(changed=True, splits={"t": two.coverage["t"][:1]})
     assert plan_look(two, glimpse(9, readable=False), ONE, REPLICA).changed
     assert not plan_look(two, glimpse(5, pace=FILLED_LONG), ONE, REPLICA).changed, "the head is the state's version"
-    assert plan_look(state(COVERED), glimpse(9), ONE, REPLICA) == Look(changed=True)
+    assert plan_look(state(COVERED), glimpse(9, phase=Phase.LIVE), ONE, REPLICA) == Look(changed=True)
+    assert plan_look(state(COVERED), glimpse(9), ONE, REPLICA) == Look(), "it is over, whatever changed"
+    assert plan_look(state(COVERED), glimpse(9, phase=Phase.VERIFYING), ONE, REPLICA) == Look()
+    unreadable = glimpse(9, phase=Phase.VERIFYING, readable=False)
+    assert plan_look(state(COVERED), unreadable, ONE, REPLICA) == Look(changed=True)
 
 
 # Settings

@@ -278,7 +278,7 @@ def test_going_live_does_not_overlook_a_wish() -> None:
 
 def test_a_checker_that_finds_nothing_would_be_worth_nothing() -> None:
     stage = Stage(DELTA)
-    stage.go_steps(3)
+    stage.go_steps(2)
     table = stage.target
     table.snapshots[-1] = {**table.snapshots[-1], 1: ((1, "wrong"),)}
     with pytest.raises(Violation, match="I1 covered"):

@@ -32,12 +32,14 @@ class Pause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user may set and change while the job runs. `chunk_rows` None: sized by the clock."""
+    """What a user may set and change while the job runs. `chunk_rows` None: sized by the clock. `verify`: whether it is
+    compared with a recompute before it goes live."""
 
     parallelism: int = 1
     rate_limit: int | None = None
     chunk_rows: int | None = None
     target_lag_s: float = 0.0
+    verify: bool = True
 
     def __post_init__(self) -> None:
         Knobs(parallelism=self.parallelism, target_lag_s=self.target_lag_s)
@@ -70,7 +72,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them."""
+    """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
+    the generation is built from, where something else may take its name."""
 
     id: str
     name: str
@@ -79,6 +82,7 @@ class Job:
     settings: Settings = field(default_factory=Settings)
     generation: int = 1
     generation_uuid: str = ""
+    source: str = ""
     published: int | None = None
     pause: Pause = Pause.NOTHING
     wants_end: bool = False
@@ -166,17 +170,21 @@ def wish_drop(job: Job) -> Job:
     return _wish(job, wants_end=True)
 
 
-def acquire(owner: str, now_s: float, ttl_s: float) -> Callable[[Job], Job]:
-    """Take the lease if it is free, over or ours; the row is unchanged if somebody else holds it. Taking it raises the
-    fence; renewing does not, even after its time if nobody took it. A lease that ends further ahead than any lease does
-    was written by a clock that was wrong: it counts as over."""
+def acquire(
+    owner: str, now_s: float, ttl_s: float, is_gone: Callable[[str], bool] = lambda _: False
+) -> Callable[[Job], Job]:
+    """Take the lease if it is free, over or ours, or if its owner is gone; the row is unchanged if somebody else holds
+    it. Taking it raises the fence; renewing does not, even after its time if nobody took it. A lease that ends further
+    ahead than any lease does was written by a clock that was wrong: it counts as over."""
 
     def acquired(job: Job) -> Job:
-        mine, free = job.lease.owner == owner, not now_s < job.lease.until_s <= now_s + 2 * ttl_s
+        mine, over = job.lease.owner == owner, not now_s < job.lease.until_s <= now_s + 2 * ttl_s
         if mine:
             fresh = ttl_s / 2 <= job.lease.until_s - now_s <= ttl_s
             return job if fresh else replace(job, lease=replace(job.lease, until_s=now_s + ttl_s))
-        return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s)) if free else job
+        if not over and not is_gone(job.lease.owner):
+            return job
+        return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s))
 
     return acquired
 
@@ -235,17 +243,18 @@ def failed(error: TidefillError) -> Callable[[Job], Job]:
     return happened(Event.FAIL, failure=failure, wants_resume=False)
 
 
-def begin_generation(generation_uuid: str) -> Callable[[Job], Job]:
+def begin_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
     """The uuid of the first generation, recorded before anything is made. A second maker finds it there."""
-    return lambda job: job if job.generation_uuid else replace(job, generation_uuid=generation_uuid)
+    return lambda job: job if job.generation_uuid else replace(job, generation_uuid=generation_uuid, source=source)
 
 
-def next_generation(generation_uuid: str) -> Callable[[Job], Job]:
+def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
     """RESYNC: the next generation with nothing of the old one but what is published."""
     return lambda job: happened(
         Event.RESYNC,
         generation=job.generation + 1,
         generation_uuid=generation_uuid,
+        source=source,
         wants_resync=False,
         wants_resume=False,
         anchor="",
@@ -279,7 +288,7 @@ def job_to_json(job: Job) -> dict[str, Any]:
 def job_from_json(data: Any) -> Job:
     """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
     try:
-        fields = {name: data[name] for name in _PLAIN}
+        fields = {name: data.get(name, "") if name == "source" else data[name] for name in _PLAIN}
         for name, kind in _NESTED.items():
             fields[name] = None if data[name] is None and name in _MAY_BE_NONE else kind(**data[name])
         life, pause, resources = Life(data["life"]), Pause(data["pause"]), tuple(data["resources"])

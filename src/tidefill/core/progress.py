@@ -12,18 +12,38 @@ UNFINISHED_MAX = 0.99
 
 
 @dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a target is behind its upstream: commits that it does not have, where they are numbered, and for how long
+    it has lacked the first of them."""
+
+    versions: int | None = None
+    s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """Of one generation."""
+    """Of one generation, as it was at `at_s`."""
 
     generation: int
     share: float
     rows: int
     rows_per_s: float
     eta_s: float | None
+    lag_versions: int | None = None
+    lag_s: float | None = None
+    at_s: float | None = None
 
 
 def advance(
-    before: Progress | None, generation: int, rows: int, estimate: int, *, finished: bool, rows_per_s: float
+    before: Progress | None,
+    generation: int,
+    rows: int,
+    estimate: int,
+    *,
+    finished: bool,
+    rows_per_s: float,
+    lag: Lag | None = None,
+    at_s: float | None = None,
 ) -> Progress:
     """The progress after `before`, which it never falls behind while the generation is the same."""
     floor = before if before is not None and before.generation == generation else None
@@ -32,4 +52,5 @@ def advance(
     share = max(share, floor.share if floor else 0.0)
     left = 0 if finished else max(estimate - rows_shown, 0)
     eta_s = left / rows_per_s if rows_per_s > 0 else (0.0 if finished else None)
-    return Progress(generation, share, rows_shown, rows_per_s, eta_s)
+    behind = lag or Lag()
+    return Progress(generation, share, rows_shown, rows_per_s, eta_s, behind.versions, behind.s, at_s)

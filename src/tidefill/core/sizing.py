@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 TARGET_S = 20.0
 CHEAP_GROWTH = 1.5
 START_ROWS = 10_000
-CEILING_ROWS = 5_000_000
+CEILING_ROWS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ class JobState:
     rows_filled: int = 0
 
     def finished(self) -> bool:
-        """Whether every occurrence is covered to the end."""
-        return self.step > 0 and all(finished(coverage) for coverage in self.coverage.values())
+        """Whether every occurrence is covered to the end. (Before the first step none is known.)"""
+        return bool(self.coverage) and all(finished(coverage) for coverage in self.coverage.values())
 
 
 def initial(generation: int) -> JobState:

@@ -96,11 +96,13 @@ class Knobs:
 
 @dataclass(frozen=True, slots=True)
 class TableSeen:
-    """One look at a table: its head, whether the state's version can still be read, and whether history runs short."""
+    """One look at a table: its head, whether the state's version can still be read, whether history runs short, and for
+    how long there have been changes that were not taken in."""
 
     head: Version
     readable: bool
     pressing: bool = False
+    lag_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,42 +185,61 @@ Plan: TypeAlias = Step | Wait | Verify | Finish
 
 def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> Look:
     """What has to be looked at before the next step can be planned; looking costs, so no more than that."""
-    if state.step == 0:
-        return Look(greatest=True)
     if knobs.paused:
         return Look()
+    if state.step == 0:
+        return Look(greatest=True)
     if _may_fill(state, glimpse, knobs):
         forward_matters = not _readable(glimpse) or _forward_due(glimpse)
-        name = _walked_now(state, shape)
-        splits = {name: tuple(walk.unfinished(state.coverage[name])[: knobs.parallelism])}
-        return Look(changed=forward_matters and _moved(state, glimpse), splits=splits)
+        return Look(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
+    if _is_over(state, glimpse):
+        return Look()
     return Look(changed=_moved(state, glimpse))
+
+
+def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:
+    """What else the first step needs to know, once the greatest keys are seen."""
+    begun = _begun(state, seen, shape)
+    if shape.appends and _may_fill(begun, seen.glimpse, knobs):
+        return Look(splits=_next_splits(begun, knobs, shape))
+    return Look()
 
 
 def plan_step(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     """The next step, or what to wait for."""
     glimpse = seen.glimpse
     if state.step == 0:
-        return _first(seen, shape) if not knobs.paused else Wait(Reason.PAUSED)
+        return _first(state, seen, knobs, shape) if not knobs.paused else Wait(Reason.PAUSED)
     _refuse_another_upstream(state, glimpse)
     if knobs.paused:
         return _renewal(state) if glimpse.renew else Wait(Reason.PAUSED)
     if _may_fill(state, glimpse, knobs):
         return _fill(state, seen, knobs, shape)
-    if glimpse.phase is Phase.FILLING and state.finished():
-        return Finish()
-    if glimpse.phase is Phase.VERIFYING and _readable(glimpse):
-        return Verify(state.versions)
+    if _is_over(state, glimpse):
+        return Finish() if glimpse.phase is Phase.FILLING else Verify(state.versions)
     return _forward(state, seen, knobs)
 
 
-def _first(seen: Seen, shape: Shape) -> Step:
-    """Fix the work: what lies above the greatest key is Done at once, and so is every occurrence taken whole."""
+def _is_over(state: JobState, glimpse: Glimpse) -> bool:
+    """Whether nothing is left but to verify, or to say so."""
+    return (glimpse.phase is Phase.FILLING and state.finished()) or (
+        glimpse.phase is Phase.VERIFYING and _readable(glimpse)
+    )
+
+
+def _first(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
+    """Fix the work, and take in the first chunks if they can be appended."""
+    begun = _begun(state, seen, shape)
+    return _next_chunks(begun, seen, knobs, shape) if seen.bounds else Step(begun.versions, begun.coverage)
+
+
+def _begun(state: JobState, seen: Seen, shape: Shape) -> JobState:
+    """What lies above the greatest key is Done at once, and so is every occurrence taken whole."""
     coverage = {
         name: walk.start(_group_end(seen.greatest[name], shape)) if name in shape.walked else walk.whole()
         for name in shape.tables
     }
-    return Step({table: look.head for table, look in seen.glimpse.tables.items()}, coverage)
+    return replace(state, versions={table: look.head for table, look in seen.glimpse.tables.items()}, coverage=coverage)
 
 
 def _fill(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wait:
@@ -289,6 +310,11 @@ def _next_chunks(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Ste
     write = Write.APPEND if shape.appends else Write.MERGE
     rows = full * seen.glimpse.pace.chunk_rows
     return Step(state.versions, {**state.coverage, name: coverage}, {name: chunks}, write, rows)
+
+
+def _next_splits(state: JobState, knobs: Knobs, shape: Shape) -> dict[Occurrence, tuple[Split, ...]]:
+    name = _walked_now(state, shape)
+    return {name: tuple(walk.unfinished(state.coverage[name])[: knobs.parallelism])}
 
 
 def _walked_now(state: JobState, shape: Shape) -> Occurrence:

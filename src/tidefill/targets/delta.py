@@ -1,4 +1,5 @@
-"""A Delta table as a target: one commit a step, an append or a MERGE, that carries the payload.
+"""A Delta table as a target: one commit a step, an append or a MERGE, that carries the payload. A MERGE that would only
+insert, above all that is there, is written as the append that it comes to.
 
 Delta skips a transaction number that it has seen, in silence; so the caller reads the log back. The log is the truth:
 `log` tells what each commit did to the data, by its operation.
@@ -10,29 +11,36 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
-from tidefill.errors import KeyNotUnique, TargetTouched, Unreadable, UnsupportedKey, UpstreamReplaced
-from tidefill.ports import Append, Merge, Replace, TargetWrite
+from tidefill.errors import KeyNotUnique, RetryLater, TargetTouched, Unreadable, UnsupportedKey, UpstreamReplaced
+from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 
 DIFFERENCES_MAX = 10
+BUCKETS = 256
+WANTED, FOUND = f"{HIDDEN}wanted", f"{HIDDEN}found"
 RECENT_COMMITS = 20
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "true",
     "delta.autoOptimize.autoCompact": "false",
+}
+OPTIMIZE_EVERY = 50  # steps
+OPTIMIZE_SETTINGS = {  # small files are put together, large ones are left alone: the work follows the changes
+    "spark.databricks.delta.optimize.minFileSize": str(16 << 20),
+    "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
 }
 NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
 HARMLESS = frozenset(
@@ -43,10 +51,15 @@ WRITES = frozenset({"WRITE", "MERGE"})
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What a change set does, and which files it may touch."""
+    """What a change set does, and between which constants its keys lie in their first column, if that is known."""
 
     counts: Counts
-    bounds: str
+    first: str = ""
+    last: str = ""
+
+    @property
+    def only_inserts(self) -> bool:
+        return not self.counts.updated and not self.counts.deleted
 
 
 class DeltaTarget:
@@ -135,6 +148,8 @@ class DeltaTarget:
     def commit(self, write: TargetWrite[DataFrame], payload: Payload) -> None:
         """One commit; the change set of a MERGE is evaluated once and kept while it is counted and written."""
         self._refuse_missing()
+        if payload.state.step % OPTIMIZE_EVERY == 0:
+            self._optimize()
         match write:
             case Append(rows):
                 self._write(rows, "append", payload)
@@ -144,6 +159,12 @@ class DeltaTarget:
                 self._merge(changes, payload, exact=exact)
             case never:
                 assert_never(never)
+
+    def _optimize(self) -> None:
+        """Small files become few, before the commit and not after it, so that the newest commit is the one that carries
+        the state. It carries nothing itself, and if it cannot be done now, it can be done next time."""
+        with _set(self._spark, OPTIMIZE_SETTINGS), suppress(RetryLater), self._translated():
+            self._spark.sql(f"OPTIMIZE {self._table}").collect()
 
     def _write(self, rows: DataFrame, mode: str, payload: Payload) -> None:
         with self._translated():
@@ -167,12 +188,23 @@ class DeltaTarget:
             try:
                 counted = self._counted(kept)
                 carried = replace(payload, expected=counted.counts) if exact else payload
+                if exact and counted.only_inserts and self._ends_below(counted):
+                    self._write(kept, "append", carried)
+                    return
                 kept.createOrReplaceTempView(view)
                 with _carrying(session, carried):
-                    session.sql(self._merge_sql(kept.columns, view, counted.bounds)).collect()
+                    session.sql(self._merge_sql(kept.columns, view, counted)).collect()
             finally:
                 session.catalog.dropTempView(view)
                 kept.unpersist()
+
+    def _ends_below(self, counted: _Counted) -> bool:
+        """Whether all that is there lies below the new rows, so that a MERGE would find none of them: as in a table
+        that grows at its end. Statistics tell that nearly always without a look into a file."""
+        if not counted.counts.inserted:
+            return True
+        here = self._spark.read.format("delta").load(self._path)
+        return bool(counted.first) and here.where(f"{quoted(self._key[0])} >= {counted.first}").isEmpty()
 
     def _counted(self, changes: DataFrame) -> _Counted:
         """What the change set is, in one look at it: how many rows it will insert, update and delete, if the marks are
@@ -191,10 +223,9 @@ class DeltaTarget:
             raise self._twice(changes)
         counts = Counts(inserted, updated, deleted)
         if kind is None or nulls or low is None:
-            return _Counted(counts, "")
+            return _Counted(counts)
         first, last = (literal(value, kind) for value in key_of((low, high), [kind, kind]).values)
-        column = quoted(self._key[0])
-        return _Counted(counts, f" AND t.{column} >= {first} AND t.{column} <= {last}")
+        return _Counted(counts, first, last)
 
     @property
     def _lead_type(self) -> DataType | None:
@@ -209,9 +240,11 @@ class DeltaTarget:
         named = ", ".join(str(tuple(row)[:-1]) for row in twice)
         return KeyNotUnique("several changes of one key in one step", detail=f"e.g. {named}")
 
-    def _merge_sql(self, columns: Sequence[str], view: str, bounds: str) -> str:
+    def _merge_sql(self, columns: Sequence[str], view: str, counted: _Counted) -> str:
         names = [quoted(name) for name in columns if name != MARK]
         on = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in self._key)
+        lead = f"t.{quoted(self._key[0])}"
+        bounds = f" AND {lead} >= {counted.first} AND {lead} <= {counted.last}" if counted.first else ""
         sets = ", ".join(f"t.{name} = s.{name}" for name in names)
         values = ", ".join(f"s.{name}" for name in names)
         return (
@@ -221,18 +254,38 @@ class DeltaTarget:
             f"WHEN NOT MATCHED AND s.{MARK} <> 'D' THEN INSERT ({', '.join(names)}) VALUES ({values})"
         )
 
-    def differences(self, expected: DataFrame, version: int) -> Sequence[str]:
-        """What one side has and the other has not. Two sums of hashes tell in one narrow job whether to look at all."""
+    def compare(self, expected: DataFrame, version: int) -> Compared:
+        """By buckets of the key: how many rows, and sums of their hashes. Only in buckets that differ rows are compared
+        one by one."""
         columns = [quoted(name) for name in self._schema.fieldNames() if name in expected.columns]
         with self._translated():
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
-            if _fingerprint(wanted, columns) == _fingerprint(found, columns):
-                return []
-            missing = wanted.exceptAll(found).limit(DIFFERENCES_MAX).collect()
-            extra = found.exceptAll(wanted).limit(DIFFERENCES_MAX).collect()
-        told = [f"missing {tuple(row)}" for row in missing] + [f"extra {tuple(row)}" for row in extra]
-        return told[:DIFFERENCES_MAX]
+            ours, theirs = self._fingerprints(found), self._fingerprints(wanted)
+            rows = sum(counted for counted, *_ in theirs.values())
+            buckets = sorted(bucket for bucket in ours.keys() | theirs.keys() if ours.get(bucket) != theirs.get(bucket))
+            return Compared(rows, self._differences(wanted, found, buckets) if buckets else ())
+
+    def _bucket(self) -> Column:
+        return f.pmod(f.xxhash64(*map(quoted, self._key)), f.lit(BUCKETS))
+
+    def _fingerprints(self, rows: DataFrame) -> dict[int, tuple[Any, ...]]:
+        """Of each bucket: how many rows, and two sums of their hashes. (Equal numbers that are written in two ways, 0.0
+        and -0.0, have two hashes.)"""
+        every = [quoted(name) for name in rows.columns]
+        sums = [f.sum(f.xxhash64(f.lit(seed), *every).cast("decimal(20)")) for seed in (1, 2)]
+        found = rows.groupBy(self._bucket().alias(MARK)).agg(f.count(f.lit(1)), *sums).collect()
+        return {row[0]: tuple(row)[1:] for row in found}
+
+    def _differences(self, wanted: DataFrame, found: DataFrame, buckets: Sequence[int]) -> tuple[str, ...]:
+        """By key, with both values."""
+        inside = self._bucket().isin(list(buckets))
+        every = [quoted(name) for name in wanted.columns]
+        sides = [rows.where(inside).withColumn(MARK, f.lit(side)) for side, rows in ((WANTED, wanted), (FOUND, found))]
+        counts = [f.count_if(f.col(MARK) == side).alias(side) for side in (WANTED, FOUND)]
+        odd = sides[0].union(sides[1]).groupBy(*every).agg(*counts).where(f.col(WANTED) != f.col(FOUND))
+        rows = odd.orderBy(*map(quoted, self._key)).limit(2 * DIFFERENCES_MAX).collect()
+        return _told(rows, [wanted.columns.index(name) for name in self._key])
 
     def publish(self) -> None:
         """A view in the session's catalog that shows the user's columns, where the catalog takes such a name; it is
@@ -244,11 +297,19 @@ class DeltaTarget:
                 self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
 
 
-def _fingerprint(rows: DataFrame, columns: Sequence[str]) -> tuple[object, ...]:
-    """Of the rows in any order: how many, and two sums of their hashes. Equal numbers that are written in two ways (0.0
-    and -0.0) may differ here."""
-    hashes = [f.sum(f.xxhash64(f.lit(seed), *columns).cast("decimal(20)")) for seed in (1, 2)]
-    return tuple(rows.agg(f.count(f.lit(1)), *hashes).collect()[0])
+def _told(rows: Sequence[Row], key: Sequence[int]) -> tuple[str, ...]:
+    """A line for each key: what it should be, and what it is, as often as it is there."""
+    by_key: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
+    for row in rows:
+        *values, wanted, found = tuple(row)
+        should_be, is_there = by_key.setdefault(tuple(values[place] for place in key), ([], []))
+        should_be += [str(tuple(values))] * min(wanted, 2)
+        is_there += [str(tuple(values))] * min(found, 2)
+    lines = [
+        f"key {key}: should be {' and '.join(should_be) or 'missing'}, is {' and '.join(is_there) or 'missing'}"
+        for key, (should_be, is_there) in by_key.items()
+    ]
+    return tuple(lines[:DIFFERENCES_MAX])
 
 
 def unpublish(spark: SparkSession, name: str, path: str) -> None:
@@ -272,6 +333,12 @@ def _carrying(session: SparkSession, payload: Payload) -> Iterator[None]:
         "spark.databricks.delta.write.txnAppId": payload.generation_uuid,
         "spark.databricks.delta.write.txnVersion": str(payload.state.step),
     }
+    with _set(session, settings):
+        yield
+
+
+@contextmanager
+def _set(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
     try:
         for name, value in settings.items():
             session.conf.set(name, value)

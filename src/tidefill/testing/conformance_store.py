@@ -433,9 +433,10 @@ def _full_job() -> Job:
         name="Orders'",
         definition='{"query": "SELECT \\"x\\" FROM t WHERE a = \'ü🌊\'"}',
         life=Life.FAILED,
-        settings=Settings(parallelism=7, rate_limit=0, chunk_rows=12, target_lag_s=0.1),
+        settings=Settings(parallelism=7, rate_limit=0, chunk_rows=12, target_lag_s=0.1, verify=False),
         generation=3,
         generation_uuid="6f",
+        source="0b5d-2",
         published=2,
         pause=Pause.FILL,
         wants_end=True,
@@ -448,7 +449,7 @@ def _full_job() -> Job:
         resources=("slot:a", "path:b c", "slot:a'"),
         failure=Failure("BUG", "a fact", 'a "detail"', "a hint\nin two lines"),
         waiting="rate limit",
-        progress=Progress(3, 1 / 3, 10**12, 12345.678, None),
+        progress=Progress(3, 1 / 3, 10**12, 12345.678, None, 7, 0.5, 1_700_000_000.25),
         ended_at_s=0.1 + 0.2,
     )
 

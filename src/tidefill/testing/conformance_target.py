@@ -27,7 +27,7 @@ from tidefill.core.state import JobState, initial
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import DONE, Coverage, Split, Upto, start
 from tidefill.errors import Bug, CommitConflict, KeyNotUnique, StateLost, TargetTouched
-from tidefill.ports import Append, Merge, Replace, Target, TargetWrite
+from tidefill.ports import Append, Compared, Merge, Replace, Target, TargetWrite
 from tidefill.testing.expecting import raised
 
 F = TypeVar("F")
@@ -478,8 +478,8 @@ def differences_have_their_version(harness: TargetHarness[F]) -> None:
     target = _filled(harness, [row(1)])
     old = _last(harness).version
     _commit(harness, Merge(harness.marked([("U", 1, row(1, 5)), ("I", 2, row(2))]), exact=True), 2)
-    assert list(target.differences(harness.frame([row(1)]), old)) == []
-    assert target.differences(harness.frame([row(1, 5), row(2)]), old)
+    assert target.compare(harness.frame([row(1)]), old) == Compared(1)
+    assert target.compare(harness.frame([row(1, 5), row(2)]), old).differences
     assert _differences(harness, [row(1, 5), row(2)]) == []
 
 
@@ -561,7 +561,9 @@ def _fails(target: Target[F], write: TargetWrite[F], payload: Payload) -> bool:
 
 
 def _differences(harness: TargetHarness[F], expected: Sequence[Row]) -> list[str]:
-    return list(harness.target().differences(harness.frame(expected), _last(harness).version))
+    compared = harness.target().compare(harness.frame(expected), _last(harness).version)
+    assert compared.rows == len(expected)
+    return list(compared.differences)
 
 
 def _truth(harness: TargetHarness[F], anchor: Anchor | None = None) -> Truth:

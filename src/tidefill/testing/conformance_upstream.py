@@ -149,6 +149,8 @@ def rows_at_the_head(harness: UpstreamHarness[F]) -> None:
     with _first(harness) as (upstream, head):
         assert upstream.readable(head)
         assert not upstream.pressing(head), "nothing has aged yet"
+        assert upstream.lag_s(head) == 0.0
+        assert list(upstream.notices()) == []
         frame = upstream.rows(EVERYTHING, head)
         _same(harness.collect(frame), NINE)
         _same(harness.collect(frame), NINE)

@@ -119,6 +119,14 @@ class DeltaLike:
         if number_of(at) < min(table.changes_from, table.version):
             raise HistoryGone("changes that were not taken in yet are gone", hint="RESYNC the job.")
 
+    def lag_s(self, at: Version) -> float:
+        """Not known."""
+        return 0.0
+
+    def notices(self) -> Sequence[str]:
+        """None."""
+        return ()
+
     def lost(self, at: Version) -> None:
         """`readable` knows."""
 

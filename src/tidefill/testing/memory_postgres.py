@@ -268,6 +268,14 @@ class PostgresLike:
         told = self._find().log[self._held_since(after).position : end]
         return [logged for logged in told if lies_between(logged.xid, old, new)]
 
+    def lag_s(self, at: Version) -> float:
+        """Not known."""
+        return 0.0
+
+    def notices(self) -> Sequence[str]:
+        """None."""
+        return ()
+
     def lost(self, at: Version) -> None:
         """`readable` knows."""
 

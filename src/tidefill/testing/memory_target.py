@@ -15,7 +15,7 @@ from typing import assert_never
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
 from tidefill.errors import CommitConflict, KeyNotUnique
-from tidefill.ports import Append, Merge, Replace, TargetWrite
+from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.testing.tables import Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.world import World
 
@@ -106,14 +106,14 @@ class MemoryTarget:
             if same_writer or not isinstance(write, Append):
                 raise CommitConflict(f"version {entry.version} of {self._path} was committed meanwhile")
 
-    def differences(self, expected: Frame, version: int) -> Sequence[str]:
+    def compare(self, expected: Frame, version: int) -> Compared:
         """Rows that one side has and the other has not."""
         self._world.effect("target.compare")
         bag = self._catalog.at(self._path).snapshots[version]
         wanted, found = Counter(expected()), Counter(row for rows in bag.values() for row in rows)
         missing = [f"missing {row}" for row in (wanted - found).elements()]
         extra = [f"extra {row}" for row in (found - wanted).elements()]
-        return (missing + extra)[:10]
+        return Compared(wanted.total(), tuple((missing + extra)[:10]))
 
     def publish(self) -> None:
         """Show this table under the name."""

@@ -460,7 +460,7 @@ PLANTS = (
         "slot-checked-too-early",
         "that the slot was moved between look and read is not noticed",
         ("I1 covered", "I7 loud"),
-        102,
+        513,
         ((PostgresLike, "_transactions", _slot_checked_at_look_only),),
     ),
     Plant(

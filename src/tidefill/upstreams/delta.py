@@ -52,7 +52,8 @@ class _Sample:
 
 class DeltaUpstream:
     """The Delta table at a path. `key` identifies a row, `walk` is the order in which it is filled, with the key.
-    `columns` are all that is read, if not every column. `history` may be shared by the jobs that read one table."""
+    `columns` are all that is read, if not every column; `known` all that there were when these were chosen. `history`
+    may be shared by the jobs that read one table."""
 
     lasting = True
     resources: tuple[str, ...] = ()
@@ -65,6 +66,7 @@ class DeltaUpstream:
         walk: Sequence[str],
         *,
         columns: Sequence[str] | None = None,
+        known: Sequence[str] = (),
         history: DeltaHistory | None = None,
         now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
@@ -73,6 +75,8 @@ class DeltaUpstream:
         self._key = tuple(key)
         self._walk = tuple(walk)
         self._columns = None if columns is None else tuple(dict.fromkeys((*columns, *walk)))
+        self._known = frozenset(known)
+        self._there: tuple[str, ...] = ()
         self._history = history or DeltaHistory(spark, path, now_s)
         self._now_s = now_s
         self._sample: _Sample | None = None
@@ -98,9 +102,17 @@ class DeltaUpstream:
 
     def pressing(self, at: Version) -> bool:
         """Whether the first commit that was not taken in is half as old as history is kept."""
-        survey = self._history.survey(reach=number_of(at))
-        moment_s = survey.commits.get(number_of(at) + 1)
-        return moment_s is not None and self._now_s() - moment_s > survey.kept_s / 2
+        return self.lag_s(at) > self._history.survey(reach=number_of(at)).kept_s / 2
+
+    def lag_s(self, at: Version) -> float:
+        """The age of the first commit that was not taken in."""
+        missed = self._history.survey(reach=number_of(at)).commits.get(number_of(at) + 1)
+        return 0.0 if missed is None else max(0.0, self._now_s() - missed.at_s)
+
+    def notices(self) -> Sequence[str]:
+        """Columns that came after the creation of a job that names the columns it reads."""
+        new = [name for name in self._there if name not in self._known] if self._known else []
+        return [f"column {name} of the input is new and is not in the view" for name in new]
 
     def check(self, at: Version) -> None:
         """The same table, with every commit since then."""
@@ -203,6 +215,7 @@ class DeltaUpstream:
         elif number_of(at) < known:
             needed = ()
         check_columns(self._path, needed, here)
+        self._there = tuple(here)
         if self._columns is None:
             self._newest_columns = max(self._newest_columns, (number_of(at), tuple(here)), key=lambda seen: seen[0])
             return frame

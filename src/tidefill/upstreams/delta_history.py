@@ -1,7 +1,9 @@
 """What a Delta table's log says, asked as seldom and as cheaply as possible; jobs that read one table share it.
 
-DESCRIBE DETAIL costs a tenth of DESCRIBE HISTORY and shows by its stamp whether anything was committed at all. Of the
-history only as much is read as is needed: every commit is a file.
+DESCRIBE DETAIL costs a tenth of DESCRIBE HISTORY and shows by its stamp whether anything was committed at all. But
+after a commit it costs three times as much, because it works out the table's state. So a table that has just moved is
+asked for its history first: if that goes on where the last one ended, with nothing but writes, it is still the same
+table. Of the history only as much is read as is needed: every commit is a file.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from tidefill.errors import UpstreamReplaced
@@ -23,6 +25,7 @@ SURVEY_S = 1.0  # how long one look serves
 HISTORY_S = 30.0  # a commit within the millisecond of another leaves the stamp as it is: it is seen this much later
 RECENT_COMMITS = 20
 DEFAULT_KEPT_S = 7 * 24 * 3600.0
+WRITES = frozenset({"MERGE", "UPDATE", "DELETE", "OPTIMIZE", "STREAMING UPDATE", "WRITE Append"})
 RETENTION = "delta.deletedFileRetentionDuration"
 _UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0}
 
@@ -33,16 +36,26 @@ def wall_clock_s() -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Commit:
+    """When a version was made, and by what. `plain`: by a write that leaves the table what it is."""
+
+    at_s: float
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
-    """One look: the table's identity, when its newest commits were made, and how long it keeps removed files."""
+    """One look: the table's identity, its newest commits, and how long it keeps removed files. `moved`: something was
+    committed since the look before."""
 
     identity: str
-    commits: dict[int, float]
+    commits: dict[int, Commit]
     whole: bool
     kept_s: float
     stamp: tuple[Any, ...]
     looked_s: float
     read_s: float
+    moved: bool
 
     @property
     def head(self) -> int:
@@ -70,28 +83,46 @@ class DeltaHistory:
         if last is not None and enough and not fresh and 0 <= now_s - last.looked_s < SURVEY_S:
             return last
         with translated(UpstreamReplaced):
-            detail = self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()[0]
-            stamp = tuple(detail[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
-            if last is not None and enough and stamp == last.stamp and 0 <= now_s - last.read_s < HISTORY_S:
-                self._last = replace(last, looked_s=now_s)
-            else:
-                self._last = self._read(detail, stamp, reach, now_s)
+            goes_on = self._read_on(last, reach, now_s) if last is not None and enough and last.moved else None
+            self._last = goes_on or self._look(last if enough else None, reach, now_s)
         return self._last
 
-    def _read(self, detail: Row, stamp: tuple[Any, ...], reach: int | None, now_s: float) -> Survey:
-        commits, whole = self._commits(RECENT_COMMITS), False
-        if len(commits) < RECENT_COMMITS:
-            whole = True
-        elif reach is not None and min(commits) > reach:
-            commits = self._commits(max(commits) - reach + RECENT_COMMITS)
-            whole = min(commits) > reach
+    def _look(self, last: Survey | None, reach: int | None, now_s: float) -> Survey:
+        detail = self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()[0]
+        stamp = tuple(detail[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
+        if last is not None and stamp == last.stamp and 0 <= now_s - last.read_s < HISTORY_S:
+            return replace(last, looked_s=now_s, moved=False)
+        commits, whole = self._commits(reach)
         kept_s = retention_s(detail["properties"].get(RETENTION, ""))
-        return Survey(str(detail["id"]), commits, whole, kept_s, stamp, now_s, now_s)
+        moved = last is not None and max(commits) > last.head
+        return Survey(str(detail["id"]), commits, whole, kept_s, stamp, now_s, now_s, moved)
 
-    def _commits(self, newest: int) -> dict[int, float]:
-        history = self._spark.sql(f"DESCRIBE HISTORY {self._table} LIMIT {newest}")
+    def _read_on(self, last: Survey, reach: int | None, now_s: float) -> Survey | None:
+        """The look after `last`, if the history shows that it is the same table."""
+        commits, whole = self._commits(reach)
+        both = last.commits.keys() & commits.keys()
+        same = last.head in both and all(last.commits[version] == commits[version] for version in both)
+        if not same or not all(commit.plain for version, commit in commits.items() if version > last.head):
+            return None
+        moved = max(commits) > last.head
+        return replace(last, commits=commits, whole=whole, stamp=(), looked_s=now_s, read_s=now_s, moved=moved)
+
+    def _commits(self, reach: int | None) -> tuple[dict[int, Commit], bool]:
+        """From that version on, if the log goes back so far; and whether there is no more to read."""
+        commits = self._newest(RECENT_COMMITS)
+        if len(commits) < RECENT_COMMITS:
+            return commits, True
+        if reach is None or min(commits) <= reach:
+            return commits, False
+        commits = self._newest(max(commits) - reach + RECENT_COMMITS)
+        return commits, min(commits) > reach
+
+    def _newest(self, count: int) -> dict[int, Commit]:
+        history = self._spark.sql(f"DESCRIBE HISTORY {self._table} LIMIT {count}")
         micros = f.unix_micros(f.col("timestamp").cast("timestamp"))
-        return {int(row[0]): row[1] / 1e6 for row in history.select("version", micros).collect()}
+        what = f.concat_ws(" ", "operation", f.col("operationParameters")["mode"])
+        rows = history.select("version", micros, what).collect()
+        return {int(version): Commit(at_us / 1e6, done in WRITES) for version, at_us, done in rows}
 
 
 def retention_s(interval: str) -> float:
