@@ -13,12 +13,15 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidefill.config import SPARK_REMOTE, Config
 from tidefill.core import jobs
 from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
@@ -27,6 +30,8 @@ from tidefill.core.sizing import Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
 from tidefill.definitions import (
+    JobDefinition,
+    Kind,
     TableDefinition,
     job_from_text,
     job_to_text,
@@ -37,13 +42,16 @@ from tidefill.errors import (
     BadInput,
     InvalidSetting,
     JobFailed,
+    MissingExtra,
     NotYet,
     TidefillError,
     TimedOut,
     UnknownJob,
     UnknownTable,
+    WrongState,
 )
 from tidefill.logs import log_to
+from tidefill.owners import is_gone, new_owner
 from tidefill.runner import Runner, anchor_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
@@ -54,11 +62,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidefill.lake import Explained, Input, Lake
+    from tidefill.sql.execute import Result
 
 STORE_FILE = "jobs.db"
 WAIT_POLL_S = 0.2
-FIRST_CHUNK_ROWS = 2_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
+FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
+FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
+SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify")
 NEVER = 1 << 62  # a version that no table has
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
@@ -72,6 +83,39 @@ def connect(
     return Engine(spark, os.fspath(warehouse), Path(store))
 
 
+def connect_as(config: Config, starting: Callable[[], AbstractContextManager[object]] = nullcontext[None]) -> Engine:
+    """An engine with the settings of a project. `starting` is entered while Spark starts."""
+
+    def start() -> SparkSession:
+        from tidefill.spark.session import local_session, remote_session
+
+        settings = dict(config.spark)
+        remote = settings.pop(SPARK_REMOTE, None)
+        return local_session(extra_conf=settings) if remote is None else remote_session(remote, settings)
+
+    return Engine(start, config.warehouse, Path(config.store), starting)
+
+
+@contextmanager
+def with_extras() -> Iterator[None]:
+    """What is imported inside comes with Spark: MissingExtra if it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{error.name} is not installed", hint="pip install 'tidefill[spark]'") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A comparison of a target with a recompute: as of which version of its input, of how many rows, how long it took,
+    and up to ten rows that differ."""
+
+    version: int
+    rows: int
+    took_s: float
+    differences: tuple[str, ...] = ()
+
+
 class SystemClock:
     """The machine's time."""
 
@@ -80,16 +124,44 @@ class SystemClock:
         return time.time()
 
 
-class Engine:
-    """Everything that can be done with one store, one warehouse and one Spark. Threads may not share it."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A registered table: by which name, where it is, what identifies a row. `walk` is empty if none was given."""
 
-    def __init__(self, spark: SparkSession | None, warehouse: str, folder: Path) -> None:
+    name: str
+    location: str
+    key: tuple[str, ...]
+    walk: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """Something that happened to a job, in seconds since 1970. Later things have a greater number."""
+
+    number: int
+    at_s: float
+    job: str
+    text: str
+
+
+class Engine:
+    """Everything that can be done with one store, one warehouse and one Spark. Threads may not share it, but one may
+    look (`statuses`, `events`) while another works. `spark`: a session, or what starts one."""
+
+    def __init__(
+        self,
+        spark: SparkSession | Callable[[], SparkSession] | None,
+        warehouse: str,
+        folder: Path,
+        starting: Callable[[], AbstractContextManager[object]] = nullcontext[None],
+    ) -> None:
         self._given = spark
+        self._starting = starting
         self._warehouse = warehouse
         self._store: SqlStore = open_store(folder / STORE_FILE)
         self._log = log_to(folder)
         self._clock = SystemClock()
-        self._owner = uuid.uuid4().hex
+        self._owner = new_owner()
         self._made: Lake | None = None
 
     def __enter__(self) -> Engine:
@@ -112,13 +184,21 @@ class Engine:
     @property
     def _lake(self) -> Lake:
         if self._made is None:
-            from tidefill.lake import Lake, prepare_warehouse
-            from tidefill.spark.session import check_session, local_session
+            with self._starting(), with_extras():
+                self._made = self._make_lake()
+        from tidefill.spark.session import make_active
 
-            prepare_warehouse(self._warehouse)
-            spark = local_session() if self._given is None else check_session(self._given)
-            self._made = Lake(spark, self._warehouse)
+        make_active(self._made.spark)
         return self._made
+
+    def _make_lake(self) -> Lake:
+        from tidefill.lake import Lake, prepare_warehouse
+        from tidefill.spark.session import check_session, local_session
+
+        prepare_warehouse(self._warehouse)
+        if self._given is None:
+            return Lake(local_session(), self._warehouse)
+        return Lake(self._given() if callable(self._given) else check_session(self._given), self._warehouse)
 
     # Tables.
 
@@ -147,27 +227,58 @@ class Engine:
         """The names of the registered tables."""
         return [table.name for table in self._store.tables()]
 
+    def registered(self) -> list[Table]:
+        """The registered tables."""
+        found = [(table.name, table_from_text(table.definition)) for table in self._store.tables()]
+        return [Table(name, table.location, table.key, table.walk) for name, table in found]
+
     # Jobs.
 
-    def create_replica(self, name: str, source: str, **settings: Any) -> Job:
-        """A Delta table that stays equal to the source. Settings: see `create_view`."""
-        explained = self._lake.explain_replica(self._input((source,)), source)
-        return self._create(name, explained, settings)
+    def create_replica(self, name: str, source: str, *, if_not_exists: bool = False, **settings: Any) -> Job:
+        """A Delta table that stays equal to the source. The rest is as for `create_view`."""
 
-    def create_view(self, name: str, sql: str, **settings: Any) -> Job:
+        def same(known: JobDefinition) -> bool:
+            return known.kind is Kind.REPLICA and name_key(known.input) == name_key(source)
+
+        job = self._attached(name, same, if_not_exists)
+        return job or self._create(name, self.explain_replica(source, **settings), settings)
+
+    def create_view(self, name: str, sql: str, *, if_not_exists: bool = False, **settings: Any) -> Job:
         """A materialized view that stays fresh. Settings, all optional: `target_lag` ("30 seconds"), `rate_limit` (rows
-        per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job."""
-        known = self._attached(name, sql)
-        return known if known is not None else self._create(name, self.explain_view(sql), settings)
+        per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
+        `if_not_exists` so is whatever job has the name."""
 
-    def explain_view(self, sql: str) -> Explained:
+        def same(known: JobDefinition) -> bool:
+            return known.kind is Kind.VIEW and known.sql == sql
+
+        job = self._attached(name, same, if_not_exists)
+        return job or self._create(name, self.explain_view(sql, **settings), settings)
+
+    def explain_replica(self, source: str, **settings: Any) -> Explained:
+        """What `create_replica` would do: key, walk and why, rows."""
+        _settings(Settings(), settings)
+        table = self._checked_input((source,))
+        return self._lake.explain_replica(table, table.name)
+
+    def explain_view(self, sql: str, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
-        return self._lake.explain_view(self._input, sql)
+        _settings(Settings(), settings)
+        return self._lake.explain_view(self._checked_input, sql)
 
-    def _attached(self, name: str, sql: str) -> Job | None:
+    def _checked_input(self, parts: tuple[str, ...]) -> Input:
+        """The input, if it can be read as it is: what was so when a table was registered may have changed."""
+        found = self._input(parts)
+        table = self._store.table(found.name)
+        if table is not None:
+            self._lake.check_table(table_from_text(table.definition))
+        return found
+
+    def _attached(self, name: str, same: Callable[[JobDefinition], bool], any_will_do: bool) -> Job | None:
         row = self._store.find(name)
-        if row is None or job_from_text(row.definition).sql != sql:
+        if row is None or not (any_will_do or same(job_from_text(row.definition))):
             return None
+        if ends(row):
+            raise WrongState(f"{row.name} is being dropped", hint="Create it again when it is gone.")
         return Job(self, row.id, row.name)
 
     def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
@@ -193,9 +304,7 @@ class Engine:
             return Input(table.name, found.location, found.key, found.walk)
         row = self._store.find(name) if len(parts) == 1 else None
         if row is None:
-            raise UnknownTable(
-                f"there is no table {name}", hint=f"engine.register({parts[-1]!r}, table={name!r}, key=[...])"
-            )
+            raise UnknownTable(f"there is no table {name}", hint=_how_to_register(name))
         definition = job_from_text(row.definition)
         if row.published is None:
             return Input(row.name, "", definition.key, made_by=(definition, self._input((definition.input,))))
@@ -205,7 +314,7 @@ class Engine:
         """The same, if it can be read now."""
         found = self._input((name,))
         if found.made_by is not None:
-            raise NotYet(f"{found.name} is not live yet")
+            raise NotYet(f"{found.name} is not live yet", hint="SHOW JOBS tells how far it is.")
         return found
 
     def job(self, name: str) -> Job:
@@ -219,11 +328,54 @@ class Engine:
         """All jobs that are not dropped, by name."""
         return [Job(self, row.id, row.name) for row in self._store.jobs() if row.life is not Life.DROPPED]
 
+    def statuses(self) -> list[Status]:
+        """How all jobs stand that are not dropped, by name."""
+        return [self._status(row) for row in self._store.jobs() if row.life is not Life.DROPPED]
+
+    def _status(self, row: Row) -> Status:
+        """A runner that was killed runs nothing, whatever its lease says."""
+        status = status_of(row, self._clock.now_s())
+        return replace(status, runs=status.runs and not is_gone(row.lease.owner))
+
+    def events(self, after: int = 0) -> list[Happened]:
+        """What happened to all jobs after the event of that number, oldest first. A dropped job's are kept for a
+        minute."""
+        found = self._store.events_after(after)
+        names = {row.id: row.name for row in self._store.jobs()} if found else {}
+        return [Happened(number, at_s, names.get(job_id, job_id), text) for number, job_id, at_s, text in found]
+
     # What they made.
 
     def table(self, name: str) -> DataFrame:
         """A registered table, or what a live job has made."""
         return self._lake.table(self._live_input(name).location)
+
+    def query(self, sql: str) -> DataFrame:
+        """The rows of a SELECT. It sees registered tables and what live jobs have made, without hidden columns; other
+        names are the catalog's."""
+        with with_extras():
+            from tidefill.spark.query import query
+            from tidefill.views.names import names_read
+        locations = {name: self._readable(name, certain) for name, certain in names_read(sql).items()}
+        return query(self.spark, sql, {name: location for name, location in locations.items() if location})
+
+    def _readable(self, name: str, certain: bool) -> str:
+        """Where it lies; empty if it is no name of ours, or is not live and perhaps not meant either."""
+        if self._store.table(name) is None and self._store.find(name) is None:
+            return ""
+        try:
+            return self._live_input(name).location
+        except NotYet:
+            if certain:
+                raise
+            return ""
+
+    def execute(self, sql: str) -> Result:
+        """Execute SQL statements, separated by semicolons, and return what the last one gives. All of them are read
+        before the first is executed."""
+        with with_extras():
+            from tidefill.sql.script import last_result
+        return last_result(self, sql)
 
     # Running.
 
@@ -231,18 +383,19 @@ class Engine:
         """Run every job of the store, until told to stop."""
         self._service().run(stop or threading.Event())
 
-    def run_once(self) -> None:
-        """Bring every job to the newest version that its input has now, in the order of their dependence."""
-        service = self._service(hurry=True)
+    def run_once(self, stop: threading.Event | None = None) -> None:
+        """Bring every job to the newest version that its input has now, in the order of their dependence; or as far as
+        it comes until told to stop."""
+        service, stop = self._service(hurry=True), stop or threading.Event()
         with service.alive():
             for row in _in_order(self._store.jobs()):
-                self._catch_up(service, row.id)
+                self._catch_up(service, row.id, stop)
 
-    def _catch_up(self, service: Service, job_id: str) -> None:
+    def _catch_up(self, service: Service, job_id: str, stop: threading.Event) -> None:
         goal: int | None = None
         for _ in range(RUN_ONCE_TURNS_MAX):
             row = self._store.job(job_id)
-            if row is None or _stands_still(row) or (goal is not None and _reached(row, goal)):
+            if row is None or _stands_still(row) or (goal is not None and _reached(row, goal)) or stop.is_set():
                 return
             if goal is None and not ends(row):
                 goal = self._head_of_input(row)
@@ -252,7 +405,7 @@ class Engine:
             if row.life is Life.DROPPED and not turn.worked:
                 return
             if not turn.worked:
-                time.sleep(min(turn.again_in_s or WAIT_POLL_S, WAIT_POLL_S))
+                stop.wait(min(turn.again_in_s or WAIT_POLL_S, WAIT_POLL_S))
 
     def _head_of_input(self, row: Row) -> int | None:
         """The newest version of what the job reads; None if that is not live, and so (its turn came first) will not be
@@ -266,14 +419,43 @@ class Engine:
 
     def _service(self, *, hurry: bool = False) -> Service:
         runner = Runner(
-            self._store, self._clock, self._build, self._lake, self._owner, lambda: uuid.uuid4().hex,
-            start=Sizing(FIRST_CHUNK_ROWS), hurry=hurry,
+            self._store, self._clock, self._build, _Made(self), self._owner, lambda: uuid.uuid4().hex,
+            start=Sizing(FIRST_CHUNK_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
+            hurry=hurry,
         )  # fmt: skip
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
+
+    def _verify(self, row: Row) -> Verified:
+        anchor = anchor_from_text(row.anchor)
+        if anchor is None:
+            raise NotYet(f"{row.name} has nothing to verify yet")
+        began_s = time.monotonic()
+        machine = self._build(row)
+        truth = machine.recover(row, anchor)
+        compared = machine.compare(truth, truth.state.versions)
+        took_s = time.monotonic() - began_s
+        version = version_of(truth.anchor(row.generation_uuid))
+        assert version is not None, "a Delta version has a number"
+        return Verified(version, compared.rows, took_s, compared.differences)
+
+    def _source(self, row: Row) -> str:
+        """The generation of another job that it reads; empty if it reads a table, or that job is not live."""
+        below = self._store.find(job_from_text(row.definition).input)
+        return "" if below is None or below.published is None else f"{below.id}-{below.published}"
 
     def _build(self, row: Row) -> Any:
         definition = job_from_text(row.definition)
         return self._lake.build(row, definition, self._live_input(definition.input))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What jobs have made (the runner's port). Spark is started only to remove some of it."""
+
+    engine: Engine
+
+    def remove(self, resource: str) -> None:
+        self.engine._lake.remove(resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,18 +474,31 @@ class Job:
 
     def status(self) -> Status:
         """How it stands."""
-        return status_of(self._row(), self.engine._clock.now_s())
+        return self.engine._status(self._row())
 
-    def wait(self, timeout: float | None = None) -> Job:
-        """Return when it is live; raise JobFailed with its reason, or TimedOut. If nobody runs it, it is run here."""
+    def definition(self) -> JobDefinition:
+        """What was created."""
+        return job_from_text(self._row().definition)
+
+    def wait(self, timeout: float | None = None, *, gone: bool = False, stop: threading.Event | None = None) -> Job:
+        """Return when it is live, or when it is `gone`. JobFailed with its reason; WrongState if it stands still until
+        somebody resumes it; TimedOut, also when told to stop. If nobody runs it, it is run here."""
         deadline_s = None if timeout is None else time.monotonic() + timeout
+        settled = self._is_gone if gone else self._is_settled
 
         def over() -> bool:
-            return self._is_settled() or (deadline_s is not None and time.monotonic() >= deadline_s)
+            return settled() or (deadline_s is not None and time.monotonic() >= deadline_s)
 
         if not over():
-            self.engine._service().run(threading.Event(), over)
-        row = self._row()
+            self.engine._service().run(stop or threading.Event(), over)
+        if not settled():
+            what = "gone" if gone else "live"
+            raise TimedOut(f"{self.name} is not {what} yet", detail=str(self.status()))
+        if not gone:
+            self._check_live(self._row())
+        return self
+
+    def _check_live(self, row: Row) -> None:
         if row.failure is not None and row.life is Life.FAILED:
             raise JobFailed(
                 f"{self.name} has failed: {row.failure.fact}",
@@ -311,12 +506,16 @@ class Job:
                 hint=row.failure.hint,
             )
         if row.life is not Life.LIVE:
-            raise TimedOut(f"{self.name} is not live yet", detail=str(self.status()))
-        return self
+            raise WrongState(f"{self.name} is paused", hint=f"RESUME JOB {self.name}")
 
     def _is_settled(self) -> bool:
         row = self._row()
-        return (row.life is Life.LIVE and not row.wants_resync) or (row.life is Life.FAILED and _stands_still(row))
+        fill_paused = row.pause is Pause.FILL and row.waiting == Reason.FILL_PAUSED.value
+        return (row.life is Life.LIVE and not row.wants_resync) or _stands_still(row) or fill_paused
+
+    def _is_gone(self) -> bool:
+        row = self.engine._store.job(self.id)
+        return row is None or row.life is Life.DROPPED
 
     def pause(self, *, fill_only: bool = False) -> None:
         """Stand still; or stop filling, and keep what is there fresh."""
@@ -333,6 +532,10 @@ class Job:
     def resync(self) -> None:
         """Build it anew beside what is there, and switch when that is done."""
         self._wish(jobs.wish_resync)
+
+    def verify(self) -> Verified:
+        """Compare what it has made so far with a recompute of the same version. The job goes on meanwhile."""
+        return self.engine._verify(self._row())
 
     def cancel(self) -> None:
         """Remove it, before it is live."""
@@ -375,19 +578,32 @@ def _absolute(location: str | os.PathLike[str] | None) -> str:
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) else str(Path(text).absolute())
 
 
+def _how_to_register(name: str) -> str:
+    last = name.rpartition(".")[2]
+    return f"REGISTER TABLE {last} AS {name} KEY (...); in Python: engine.register({last!r}, table={name!r}, key=[...])"
+
+
 def _names(columns: Sequence[str] | str) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
+def check_setting_names(names: Iterable[str]) -> None:
+    """InvalidSetting if a job has no such setting."""
+    for name in names:
+        if name not in SETTINGS:
+            near = get_close_matches(name, SETTINGS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(SETTINGS)}."
+            raise InvalidSetting(f"there is no setting {name}", hint=hint)
+
+
 def _settings(before: Settings, asked: dict[str, Any]) -> Settings:
-    unknown = sorted(set(asked) - {"target_lag", "rate_limit", "parallelism", "chunk_rows"})
-    if unknown:
-        raise InvalidSetting(
-            f"there is no setting {unknown[0]}", hint="There are target_lag, rate_limit, parallelism and chunk_rows."
-        )
+    check_setting_names(asked)
     changes = {name: value for name, value in asked.items() if name != "target_lag"}
     for name, value in changes.items():
-        if not (type(value) is int or (value is None and name != "parallelism")):
+        if name == "verify":
+            if type(value) is not bool:
+                raise InvalidSetting(f"{name} is {value!r}", hint="Set it on or off.")
+        elif not (type(value) is int or (value is None and name != "parallelism")):
             raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
     if "target_lag" in asked:
         changes["target_lag_s"] = _seconds(asked["target_lag"])

@@ -55,9 +55,11 @@ class Unreadable(RetryLater):
 
 
 class NotYet(RetryLater):
-    """Something has to happen elsewhere first: an input to go live, an old transaction to end."""
+    """Something has to happen elsewhere first: an input to go live, an old transaction to end. (Exit code 4: to a
+    command it is a conflict.)"""
 
     code = "NOT_YET"
+    exit_code = 4
 
 
 class BadInput(TidefillError):

@@ -198,6 +198,13 @@ class SqlStore:
         with self._reading() as connection:
             return [(at_s, text) for at_s, text in connection.execute(wanted)]
 
+    def events_after(self, number: int) -> Sequence[tuple[int, str, float, str]]:
+        """What happened to all jobs after the event of that number, oldest first: number, job id, when, what."""
+        columns = (_EVENTS.c.id, _EVENTS.c.job_id, _EVENTS.c.at_s, _EVENTS.c.text)
+        wanted = sa.select(*columns).where(_EVENTS.c.id > number).order_by(_EVENTS.c.id)
+        with self._reading() as connection:
+            return [(event_id, job_id, at_s, text) for event_id, job_id, at_s, text in connection.execute(wanted)]
+
     def register(self, table: Registered) -> Registered:
         """The new table; or the one that has the name already, if its definition is equal; else NameTaken."""
         with self._writing() as connection:

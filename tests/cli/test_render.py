@@ -438,7 +438,8 @@ def test_json(value: object, text: str) -> None:
 def test_a_status_as_json() -> None:
     data = status_json(FAILED)
     assert (data["name"], data["percent"], data["failure"]["code"]) == ("customers", 13, "KEY_NOT_UNIQUE")
-    assert data["settings"] == {"parallelism": 1, "rate_limit": None, "chunk_rows": None, "target_lag_s": 0.0}
+    settings = {"parallelism": 1, "rate_limit": None, "chunk_rows": None, "target_lag_s": 0.0, "verify": True}
+    assert data["settings"] == settings
     assert json.loads(as_json(status_json(FILLING)))["splits"][1] == {
         "range": "1000000 .. 2000000",
         "reached": "up to 1400000",

@@ -17,12 +17,15 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from itertools import dropwhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidefill.core.jobs import Failure, Pause
 from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
 from tidefill.status import DONE, SplitStatus, Status
+
+if TYPE_CHECKING:
+    from tidefill.doctor import Finding
 
 WIDTH_MIN = 40  # a terminal that is smaller shows the left part
 BAR_MIN, BAR_MAX, BAR_WIDE, THIN_BAR_MIN = 10, 60, 40, 6
@@ -30,6 +33,7 @@ FACTS_MIN = 40  # with that much room right of the bar the facts stand there
 NAME_MIN, NAME_MAX = 8, 40
 SPLITS_MAX = 8
 TEXT_LINES_MAX = 5  # of one fact: an error may carry a page of text
+FACT_CHARACTERS_MAX = 20_000  # of a value that is told whole: a few screens
 CELL_CHARACTERS_MAX = 1000  # of a value in a table: a line has no room for more
 COLUMN_MIN = 5  # columns that would become narrower are shown one below the other
 GAP = "  "
@@ -46,6 +50,10 @@ STATE_COLOURS = {
     Life.PAUSED.value: YELLOW,
     Life.FAILED.value: RED,
 }
+
+
+VERDICT_COLOURS = {"ok": GREEN, "warning": YELLOW, "bad": RED}
+VERDICT_CELLS = max(map(len, VERDICT_COLOURS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,8 +444,9 @@ def frame(text: str, width: int, height: int) -> Frame:
 
 def repaint(before: Frame | None, now: Frame) -> str:
     """What to write so that `now` stands where `before` stood, with the cursor below it. A line that is too long is
-    cut off by the terminal and not broken, as it would take two."""
-    body = "".join(f"{line}{CLEAR_LINE}\n" for line in now.lines)
+    cut off by the terminal and not broken, as it would take two. Each line is cleared before it is written: behind a
+    full one the cursor stands on its last cell, which would be cleared too."""
+    body = "".join(f"{CLEAR_LINE}{line}\n" for line in now.lines)
     return f"{WRAP_OFF}{_back_to_start(before, now)}{body}{CLEAR_BELOW}{WRAP_ON}"
 
 
@@ -452,10 +461,15 @@ def _back_to_start(before: Frame | None, now: Frame) -> str:
 def changes(before: Sequence[Status], now: Sequence[Status], *, ascii: bool = False) -> list[str]:
     """For where nothing can be repainted: a line for every job whose state or whole percent is another than before, and
     for every job that is gone."""
-    known = {status.name: _gist(status) for status in before}
     names = {status.name for status in now}
-    told = [one_line(status, ascii=ascii) for status in now if known.get(status.name) != _gist(status)]
-    return told + [f"{clean(name, ascii=ascii)}: gone" for name in known if name not in names]
+    told = [one_line(status, ascii=ascii) for status in changed(before, now)]
+    return told + [f"{clean(each.name, ascii=ascii)}: gone" for each in before if each.name not in names]
+
+
+def changed(before: Sequence[Status], now: Sequence[Status]) -> list[Status]:
+    """Those whose state or whole percent is another than before."""
+    known = {status.name: _gist(status) for status in before}
+    return [status for status in now if known.get(status.name) != _gist(status)]
 
 
 def _gist(status: Status) -> tuple[object, ...]:
@@ -467,6 +481,20 @@ def one_line(status: Status, *, ascii: bool = False) -> str:
     failure = [f"{status.failure.fact} [{status.failure.code}]"] if status.failure is not None else []
     parts = [f"{status.name}: {status.state} {status.percent} %", *failure, *_facts(status)]
     return clean(", ".join(parts), ascii=ascii)
+
+
+# Findings.
+
+
+def finding(what: Finding, width: int, colour: bool, *, ascii: bool = False) -> str:
+    """What was looked at and how it is; below it what to do, if it is not fine."""
+    sheet = _Sheet(max(width, WIDTH_MIN), NAME_MIN, colour, ascii)
+    word = pad(what.verdict.value, VERDICT_CELLS)
+    at = VERDICT_CELLS + len(GAP)
+    told = [*_broken(sheet.clean(f"{what.what}: {what.fact}"), sheet.width - at)]
+    told += _broken(sheet.clean(what.remedy), sheet.width - at) if what.remedy else []
+    rest = "".join(f"\n{' ' * at}{line}" for line in told[1:])
+    return f"{sheet.paint(word, VERDICT_COLOURS[what.verdict.value])}{GAP}{told[0]}{rest}"
 
 
 # Tables of anything.
@@ -485,6 +513,31 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], width: int, 
     columns = [_Column(room, _is_numeric([row[at] for row in rows])) for at, room in enumerate(widths)]
     rule = GAP.join(marks.rule * room for room in widths)
     return "\n".join([_row(titles, columns, marks), rule, *(_row(row, columns, marks) for row in texts)])
+
+
+def facts(rows: Iterable[Sequence[object]], width: int, *, ascii: bool = False) -> str:
+    """Pairs of a label and a value, one below the other. Values are told whole, on as many lines as they need."""
+    marks, width = ASCII if ascii else UNICODE, max(width, WIDTH_MIN)
+    pairs = [(clean(str(label), ascii=ascii), value) for label, value in rows]
+    label_cells = min(max((cells(label) for label, _ in pairs), default=0), width // 3)
+    room = width - label_cells - len(GAP)
+    lines: list[str] = []
+    for label, value in pairs:
+        parts = [clean(part, ascii=ascii) for part in _value_text(value)[:FACT_CHARACTERS_MAX].split("\n")]
+        shown = [line for part in parts for line in _broken(part, room)]
+        titles = [pad(cut(label, label_cells, marks.cut), label_cells), *[" " * label_cells] * (len(shown) - 1)]
+        lines += [f"{title}{GAP}{line}".rstrip() for title, line in zip(titles, shown, strict=True)]
+    return "\n".join(lines)
+
+
+def _broken(text: str, width: int) -> list[str]:
+    """Lines of at most that width, with the blanks that SQL is indented by."""
+    indent = " " * min(len(text) - len(text.lstrip()), width // 2)
+    lines = [""]
+    for word in _pieces(text.split(), width - len(indent)):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        lines[-1:] = [longer] if cells(longer) <= width - len(indent) else [lines[-1], word]
+    return [f"{indent}{line}" for line in lines]
 
 
 @dataclass(frozen=True, slots=True)

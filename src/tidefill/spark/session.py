@@ -18,7 +18,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, PySparkImportError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession, is_remote
 
@@ -80,6 +80,20 @@ def local_session(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def remote_session(url: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session of the Spark Connect server at the URL, with these settings."""
+    try:
+        return check_session(SparkSession.builder.remote(url).config(map=dict(settings)).getOrCreate())
+    except (ImportError, PySparkImportError) as error:
+        raise MissingExtra(
+            "the client of Spark Connect is not installed",
+            detail=_first_line(error),
+            hint="pip install 'pyspark[connect]'",
+        ) from error
+    except PySparkException as error:
+        raise Unavailable("the Spark Connect server does not answer", detail=_first_line(error)) from error
 
 
 def _start(settings: Mapping[str, str], folder: Path) -> SparkSession:
@@ -216,6 +230,13 @@ def job_session(spark: SparkSession) -> SparkSession:
     for name in COMMIT_CONF:
         session.conf.unset(name)
     return session
+
+
+def make_active(spark: SparkSession) -> None:
+    """Let this thread have the session, unless it has one: parts of the client of Spark Connect ask the thread for it,
+    and only the thread that made a session has it by itself."""
+    if hasattr(spark, "cloneSession"):
+        type(spark)._set_default_and_active_session(spark)  # type: ignore[attr-defined]
 
 
 @cache

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidefill.errors import BadSql
-from tidefill.sql.statements import Value
+from tidefill.sql.statements import RESERVED, Value
 from tidefill.sql.words import Script, name_of, shown, string_of
 from tidefill.views.source import Token
 
 T = TypeVar("T")
 
 NAME_PARTS_MAX = 3  # catalog.schema.table
-_RESERVED = "__tf_"
 _DIGITS_MAX = 18  # so many always fit into 64 bits
 _NUMBER = re.compile(r"\d+(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?", re.ASCII)
 _WORDS: dict[str, bool | None] = {"TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None}
@@ -66,8 +65,8 @@ class Cursor:
             raise self.expected("a name", hint=self._usage_of_names())
         if not name:
             raise self.refused("a name is empty", "nothing is in these backticks", self._usage())
-        if name.lower().startswith(_RESERVED):
-            raise self.refused(f"names that begin with {_RESERVED} are reserved", "this one does", "Choose another.")
+        if name.lower().startswith(RESERVED):
+            raise self.refused(f"names that begin with {RESERVED} are reserved", "this one does", "Choose another.")
         self._index += 1
         return name
 

@@ -19,6 +19,7 @@ from sqlglot.dialects.spark import Spark
 from tidefill.errors import BadSql
 from tidefill.views.source import DIALECT, UNREADABLE, Token
 
+QUOTE_OPEN, COMMENT_OPEN = "a quote is not closed", "a comment is not closed"
 _BEFORE_MAX, _AFTER_MAX = 60, 40  # of a line, around the caret: together they fit on a screen
 _SHOWN_MAX = 40  # of a word: enough to find it
 
@@ -129,7 +130,7 @@ def _masked(script: Script) -> str:
 def _end(script: Script, match: re.Match[str]) -> int:
     if match.lastgroup == "open":
         hint = f"Close it with {match[0]}."
-        raise script.bad("a quote is not closed", f"{match[0]} opens, and nothing closes it", hint, match.start())
+        raise script.bad(QUOTE_OPEN, f"{match[0]} opens, and nothing closes it", hint, match.start())
     return _comment_end(script, match.start()) if match.lastgroup == "bracketed" else match.end()
 
 
@@ -140,7 +141,7 @@ def _comment_end(script: Script, start: int) -> int:
         if depth == 0:
             return match.end()
     hint = "Close it with */; a comment inside of a comment needs one of its own."
-    raise script.bad("a comment is not closed", "/* opens, and nothing closes it", hint, start)
+    raise script.bad(COMMENT_OPEN, "/* opens, and nothing closes it", hint, start)
 
 
 def _cover(match: re.Match[str], length: int) -> str:

@@ -1,0 +1,113 @@
+"""Looking at jobs and tables: `status`, `watch`, `events`, `tables`. Where there is no store, nothing is made."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidefill.cli import render, terminal
+from tidefill.cli.answers import tell
+from tidefill.cli.picture import Picture
+from tidefill.cli.project import Project, ascii, colour, project
+from tidefill.core.lifecycle import Life
+from tidefill.errors import RetryLater, UnknownJob
+from tidefill.logs import LOG_FILE
+
+if TYPE_CHECKING:
+    from tidefill.engine import Engine
+    from tidefill.sql.statements import ShowEvents, ShowTables
+    from tidefill.status import Status
+
+LOOK_S = 0.5
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """How jobs stand."""
+    where = project(arguments)
+    with where.found() as engine:
+        statuses = _statuses(engine, arguments.job)
+    if where.json:
+        told = [render.status_json(each) for each in statuses]
+        terminal.say(render.as_json(told[0] if arguments.job else told))
+    else:
+        terminal.show(_table(where, statuses))
+    return 0
+
+
+def _table(where: Project, statuses: Sequence[Status]) -> str:
+    width = terminal.width()
+    parts = [render.jobs_table(statuses, width, colour(), ascii=ascii()), render.footer(statuses, width)]
+    if any(each.state == Life.FAILED.value for each in statuses):
+        parts.append(f"log: {render.clean(str(Path(where.config.store) / LOG_FILE), ascii=ascii())}")
+    return "\n".join(part for part in parts if part)
+
+
+def _statuses(engine: Engine | None, job: str | None) -> list[Status]:
+    """Of all jobs, or of the one; UnknownJob if that is not there."""
+    every = [] if engine is None else engine.statuses()
+    if job is None:
+        return every
+    found = [each for each in every if each.name.casefold() == job.casefold()]
+    if not found:
+        raise UnknownJob(f"there is no job {job}", hint="`tidefill status` lists those that there are.")
+    return found
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """How jobs stand, until Ctrl-C; or until the one that is watched is gone."""
+    where = project(arguments)
+    with where.found() as engine, suppress(KeyboardInterrupt):
+        _statuses(engine, arguments.job)
+        if engine is None:
+            terminal.say(render.as_json([]) if where.json else render.no_jobs())
+            return 0
+        _watch(engine, arguments.job, Picture(json=where.json))
+    return 0
+
+
+def _watch(engine: Engine, job: str | None, picture: Picture) -> None:
+    while True:
+        with suppress(RetryLater):
+            try:
+                statuses = _statuses(engine, job)
+                picture.show(statuses, render.footer(statuses, terminal.width()))
+            except UnknownJob:
+                terminal.note(f"{job}: gone")
+                return
+        time.sleep(LOOK_S)
+
+
+def events(arguments: argparse.Namespace) -> int:
+    """What happened."""
+    from tidefill.sql.statements import ShowEvents
+
+    return _show(arguments, ShowEvents(arguments.job), "no events")
+
+
+def tables(arguments: argparse.Namespace) -> int:
+    """The registered tables."""
+    from tidefill.sql.statements import ShowTables
+
+    return _show(arguments, ShowTables(), "no tables")
+
+
+def _show(arguments: argparse.Namespace, statement: ShowEvents | ShowTables, nothing: str) -> int:
+    """The rows of a statement; as JSON, an object for each."""
+    where = project(arguments)
+    with where.found() as engine:
+        if engine is None:
+            _statuses(None, getattr(arguments, "job", None))
+            terminal.say(render.as_json([]) if where.json else nothing)
+            return 0
+        from tidefill.sql.execute import execute
+
+        result = execute(engine, statement)
+    if where.json:
+        terminal.say(render.as_json([dict(zip(result.columns, row, strict=True)) for row in result.rows]))
+    else:
+        tell(where, result)
+    return 0

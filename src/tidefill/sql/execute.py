@@ -1,0 +1,366 @@
+"""From a statement to the call of the engine that does it, and to what a person is told.
+
+Wishes are statements too, and this module imports nothing heavy, so whoever has a statement need not have parsed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, assert_never
+
+from tidefill.definitions import JobDefinition, Kind
+from tidefill.engine import FIRST_CHUNK_ROWS, Engine, Happened, Job, check_setting_names
+from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
+from tidefill.sql.statements import (
+    RESERVED,
+    AlterJob,
+    CancelJob,
+    CatalogTable,
+    CreateReplica,
+    CreateView,
+    DropReplica,
+    DropView,
+    Explain,
+    Location,
+    Options,
+    PauseJob,
+    Query,
+    RegisterTable,
+    ResumeJob,
+    ResyncJob,
+    ShowEvents,
+    ShowJob,
+    ShowJobs,
+    ShowTables,
+    Statement,
+    UnregisterTable,
+    Verify,
+    quoted,
+)
+from tidefill.status import Status
+
+if TYPE_CHECKING:
+    from tidefill.lake import Explained
+
+ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
+EVENTS_SHOWN_MAX = 10
+DIFFERENCES_SHOWN_MAX = 10
+FACTS = ("fact", "value")  # the columns of a result that tells many things of one
+KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
+
+
+class Until(Enum):
+    """What is waited for, if somebody wants to wait."""
+
+    NOTHING = "nothing"
+    LIVE = "live"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a statement gives: rows, or a message, or both. `jobs`: those of which something was asked, and `until` when
+    that is done."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
+    message: str = ""
+    jobs: tuple[Job, ...] = ()
+    until: Until = Until.NOTHING
+
+
+def execute(engine: Engine, statement: Statement) -> Result:
+    """Do what the statement says. What is asked of a job is not waited for."""
+    match statement:
+        case RegisterTable():
+            return _register(engine, statement)
+        case UnregisterTable():
+            return _unregister(engine, statement)
+        case ShowTables():
+            return _tables(engine)
+        case CreateView() | CreateReplica():
+            return _create(engine, statement)
+        case Explain(create, with_sql):
+            return _explain(engine, create, with_sql)
+        case DropView(name, if_exists):
+            return _drop_of_kind(engine, name, Kind.VIEW, if_exists)
+        case DropReplica(name, if_exists):
+            return _drop_of_kind(engine, name, Kind.REPLICA, if_exists)
+        case ShowJobs():
+            return _jobs(engine)
+        case ShowJob(name):
+            return _job(engine.job(name))
+        case ShowEvents(name):
+            return _events(engine, name)
+        case PauseJob() | ResumeJob() | CancelJob() | ResyncJob() | AlterJob():
+            return _wish(engine.job(statement.name), statement)
+        case Verify(name):
+            return _verify(engine.job(name))
+        case Query(sql):
+            return _query(engine, sql)
+        case never:
+            assert_never(never)
+
+
+# Tables and queries.
+
+
+def _register(engine: Engine, statement: RegisterTable) -> Result:
+    match statement.table:
+        case Location(path):
+            engine.register(statement.name, key=statement.key, walk=statement.walk, location=path)
+        case CatalogTable(parts):
+            engine.register(statement.name, key=statement.key, walk=statement.walk, table=".".join(map(quoted, parts)))
+        case never:
+            assert_never(never)
+    return Result(message=f"table {statement.name} registered")
+
+
+def _unregister(engine: Engine, statement: UnregisterTable) -> Result:
+    try:
+        engine.unregister(statement.name)
+    except UnknownTable:
+        if not statement.if_exists:
+            raise
+        return Result(message=f"there is no table {statement.name}; nothing to do")
+    return Result(message=f"table {statement.name} unregistered")
+
+
+def _tables(engine: Engine) -> Result:
+    rows = [(each.name, ", ".join(each.key), ", ".join(each.walk), each.location) for each in engine.registered()]
+    return Result(("table", "key", "walk", "location"), tuple(rows), "" if rows else "no tables")
+
+
+def _query(engine: Engine, sql: str) -> Result:
+    frame = engine.query(sql)
+    from tidefill.spark.query import first_rows
+
+    rows = first_rows(frame, ROWS_MAX + 1)
+    message = f"only the first {ROWS_MAX} rows; LIMIT and WHERE show others" if len(rows) > ROWS_MAX else _count(rows)
+    return Result(tuple(frame.columns), tuple(rows[:ROWS_MAX]), message)
+
+
+def _count(rows: list[tuple[object, ...]]) -> str:
+    return "1 row" if len(rows) == 1 else f"{len(rows)} rows"
+
+
+# Making and ending.
+
+
+def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
+    settings = _settings(statement.options)
+    known = {job.id for job in engine.jobs()}
+    match statement:
+        case CreateView(name, sql):
+            job = engine.create_view(name, sql, if_not_exists=statement.if_not_exists, **settings)
+        case CreateReplica(name, source):
+            job = engine.create_replica(name, ".".join(source), if_not_exists=statement.if_not_exists, **settings)
+        case never:
+            assert_never(never)
+    status = job.status()
+    made = f"{status.state}, {status.percent} %, and was there before" if job.id in known else "created"
+    return Result(message=f"{KIND_NAMES[status.kind]} {job.name}: {made}", jobs=(job,), until=Until.LIVE)
+
+
+def _settings(options: Options) -> dict[str, Any]:
+    """Checked here, as a name may not be one that the engine's methods have for something else."""
+    check_setting_names(name for name, _ in options)
+    return dict(options)
+
+
+def _drop_of_kind(engine: Engine, name: str, kind: Kind, if_exists: bool) -> Result:
+    job = next((job for job in engine.jobs() if job.name.casefold() == name.casefold()), None)
+    if job is None and if_exists:
+        return Result(message=f"there is no {KIND_NAMES[kind.value]} {name}; nothing to do")
+    if job is not None and job.definition().kind is not kind:
+        other = KIND_NAMES[job.definition().kind.value]
+        fact, hint = f"there is no {KIND_NAMES[kind.value]} {name}", f"DROP {other.upper()} {quoted(job.name)}"
+        raise UnknownJob(fact, detail=f"{job.name} is a {other}.", hint=hint)
+    return drop(job or engine.job(name))
+
+
+def drop(job: Job) -> Result:
+    """Remove a job, whatever it is."""
+    job.drop()
+    return Result(message=f"{job.name}: asked to drop", jobs=(job,), until=Until.GONE)
+
+
+# Wishes.
+
+
+def _wish(job: Job, wish: PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJob) -> Result:
+    match wish:
+        case PauseJob(_, fill_only):
+            job.pause(fill_only=fill_only)
+            return Result(message=f"{job.name}: asked to {'stop filling' if fill_only else 'pause'}", jobs=(job,))
+        case ResumeJob():
+            job.resume()
+            return Result(message=f"{job.name}: asked to resume", jobs=(job,), until=Until.LIVE)
+        case CancelJob():
+            job.cancel()
+            return Result(message=f"{job.name}: asked to cancel", jobs=(job,), until=Until.GONE)
+        case ResyncJob():
+            job.resync()
+            return Result(message=f"{job.name}: asked to be built anew", jobs=(job,), until=Until.LIVE)
+        case AlterJob(_, options):
+            job.alter(**_settings(options))
+            changed = ", ".join(f"{name} = {'NONE' if value is None else value}" for name, value in options)
+            return Result(message=f"{job.name}: asked for {changed}", jobs=(job,))
+        case never:
+            assert_never(never)
+
+
+# Looking.
+
+
+def _jobs(engine: Engine) -> Result:
+    columns = ("job", "kind", "state", "percent", "rows", "version", "waiting for", "runs")
+    rows = [
+        (each.name, each.kind, each.state, each.percent, each.rows, each.version, _waits(each), each.runs)
+        for each in engine.statuses()
+    ]
+    return Result(columns, tuple(rows), "" if rows else "no jobs")
+
+
+def _waits(status: Status) -> str:
+    return f"{status.failure.fact} [{status.failure.code}]" if status.failure is not None else status.waiting
+
+
+def _job(job: Job) -> Result:
+    status, definition = job.status(), job.definition()
+    rows = [*_defined(definition), *_stands(status), *_set(status), *_split_rows(status), *_recent(job)]
+    return Result(FACTS, (("job", job.name), *(row for row in rows if row[1] is not None)))
+
+
+def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
+    yield "kind", KIND_NAMES[definition.kind.value]
+    yield "reads", definition.input
+    if definition.kind is Kind.VIEW:
+        yield "query", definition.sql
+    yield "key", _key(definition)
+    yield "walk", f"{', '.join(definition.walk)}: {definition.walk_reason}"
+
+
+def _key(definition: JobDefinition) -> str:
+    hidden = any(name.startswith(RESERVED) for name in definition.key)
+    return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")
+
+
+def _stands(status: Status) -> Iterator[tuple[str, object]]:
+    """What is not known is None."""
+    yield "state", status.state
+    yield "percent", status.percent
+    yield "rows filled", status.rows
+    yield "rows/s", round(status.rows_per_s, 1) if status.rows_per_s else None
+    yield "seconds left", None if status.eta_s is None else round(status.eta_s)
+    yield "version", status.version
+    yield "versions behind", status.lag_versions
+    yield "seconds behind", None if status.lag_s is None else round(status.lag_s)
+    yield "waiting for", status.waiting or None
+    yield "asked to", ", ".join(status.wishes) or None
+    yield "generation", status.generation
+    yield "can be read", status.published
+    yield "a runner runs it", status.runs
+    if status.failure is not None:
+        yield "failure", f"{status.failure.fact} [{status.failure.code}]"
+        yield "detail", status.failure.detail or None
+        yield "hint", status.failure.hint or None
+
+
+def _set(status: Status) -> Iterator[tuple[str, object]]:
+    settings = status.settings
+    yield "parallelism", settings.parallelism
+    yield "rate_limit", "NONE" if settings.rate_limit is None else settings.rate_limit
+    yield "chunk_rows", "by the time that one takes" if settings.chunk_rows is None else settings.chunk_rows
+    yield "target_lag", f"{settings.target_lag_s:g} seconds"
+    yield "verify", settings.verify
+    yield "paused", status.pause
+
+
+def _split_rows(status: Status) -> Iterator[tuple[str, object]]:
+    for split in status.splits:
+        yield "split", f"{split.range}: {split.reached}"
+
+
+def _recent(job: Job) -> Iterator[tuple[str, object]]:
+    for at_s, text in job.events()[-EVENTS_SHOWN_MAX:]:
+        yield "event", f"{_moment(at_s)} {text}"
+
+
+def _events(engine: Engine, name: str | None) -> Result:
+    found = engine.events() if name is None else _events_of(engine, name)
+    rows = [(_moment(each.at_s), each.job, each.text) for each in found]
+    return Result(("at", "job", "event"), tuple(rows), "" if rows else "no events")
+
+
+def _events_of(engine: Engine, name: str) -> list[Happened]:
+    """Also those of a job that was dropped just now; UnknownJob if there are none and no job."""
+    found = [each for each in engine.events() if each.job.casefold() == name.casefold()]
+    if not found:
+        engine.job(name)
+    return found
+
+
+def _moment(at_s: float) -> str:
+    """In the time zone of this machine, with its distance from UTC."""
+    return datetime.fromtimestamp(at_s, UTC).astimezone().isoformat(" ", "seconds")
+
+
+def _verify(job: Job) -> Result:
+    found = job.verify()
+    told = f"{found.rows} rows at version {found.version}, in {found.took_s:.1f} s"
+    if found.differences:
+        shown = "\n".join(found.differences[:DIFFERENCES_SHOWN_MAX])
+        hint = f"RESYNC JOB {quoted(job.name)} builds it anew. Please report it with the log."
+        raise VerifyFailed(f"{job.name} differs from a recompute: {told}", detail=shown, hint=hint)
+    return Result(message=f"{job.name}: equal to a recompute, {told}")
+
+
+# Explaining.
+
+
+def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool) -> Result:
+    settings = _settings(create.options)
+    match create:
+        case CreateView(_, sql):
+            explained = engine.explain_view(sql, **settings)
+        case CreateReplica(_, source):
+            explained = engine.explain_replica(".".join(source), **settings)
+        case never:
+            assert_never(never)
+    rows = [("makes", f"{KIND_NAMES[explained.definition.kind.value]} {create.name}"), *_explained(explained, settings)]
+    if with_sql:
+        rows.append(("generated SQL", generated_sql(explained.definition)))
+    return Result(FACTS, tuple(rows))
+
+
+def _explained(explained: Explained, settings: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    definition = explained.definition
+    yield "reads", definition.input
+    yield "columns", ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in explained.schema)
+    yield "key", _key(definition)
+    yield "walk", f"{', '.join(definition.walk)}: {definition.walk_reason}"
+    yield "estimated rows", explained.rows
+    fixed = settings.get("chunk_rows") or explained.chunk_rows
+    rows = fixed or FIRST_CHUNK_ROWS
+    yield "rows in a chunk", f"{rows:,}" if fixed else f"{rows:,} at first, then by the time that one takes"
+    yield "chunks", -(-explained.rows // rows) if fixed else f"at most about {-(-explained.rows // rows)}"
+    for notice in explained.notices:
+        yield "notice", notice
+
+
+def generated_sql(definition: JobDefinition) -> str:
+    """The query that is computed for rows and for changes of the input. Hidden columns are of our own making."""
+    alias = definition.alias or definition.input
+    columns = [
+        text if not name.startswith(RESERVED) else f"{text} AS {quoted(name)}" for name, text in definition.columns
+    ]
+    where = f"\nWHERE {definition.where}" if definition.where else ""
+    return (
+        "SELECT\n"
+        + ",\n".join(f"  {column}" for column in columns or ["*"])
+        + f"\nFROM {quoted(definition.input)} AS {quoted(alias)}{where}"
+    )

@@ -1,0 +1,198 @@
+"""Statements that need no Spark, on a real store; and what is told of those that do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.stores import REPLICA, VIEW, made, row
+from tidefill.core.jobs import Failure, Job, Pause
+from tidefill.core.lifecycle import Life
+from tidefill.engine import Engine, connect
+from tidefill.errors import BadSql, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
+from tidefill.sql.execute import FACTS, Result, Until, generated_sql
+from tidefill.sql.script import is_complete, results
+
+ODD, COPY = row("odd", 1), row("copy", 2, REPLICA, life=Life.LIVE, published=1)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with made(tmp_path, ODD, COPY) as store:
+        store.add_event(ODD.id, 1000.0, "backfilling")
+        store.add_event(COPY.id, 1001.0, "live")
+    with connect(store=tmp_path / ".tidefill") as made_of_it:
+        yield made_of_it
+        assert made_of_it._made is None, "Spark was started"
+
+
+def stored(engine: Engine, job: Job) -> Job:
+    found = engine._store.job(job.id)
+    assert found is not None
+    return found
+
+
+def facts_of(result: Result) -> dict[object, object]:
+    return {label: value for label, value in result.rows}  # noqa: C416
+
+
+def test_what_there_is(engine: Engine) -> None:
+    assert engine.execute("SHOW TABLES").rows == (("events", "id", "day", "/lake/events"),)
+    jobs = engine.execute("SHOW JOBS")
+    assert [values[:4] for values in jobs.rows] == [("copy", "replica", "live", 0), ("odd", "view", "created", 0)]
+    events = engine.execute("SHOW EVENTS")
+    assert [values[1:] for values in events.rows] == [("odd", "backfilling"), ("copy", "live")]
+    assert [values[1] for values in engine.execute("SHOW EVENTS FOR ODD").rows] == ["odd"]
+
+
+def test_nothing_is_told_in_words(tmp_path: Path) -> None:
+    with connect(store=tmp_path) as empty:
+        told = [empty.execute(f"SHOW {what}").message for what in ("TABLES", "JOBS", "EVENTS")]
+        assert told == ["no tables", "no jobs", "no events"]
+        assert empty.execute(" -- nothing") == Result()
+
+
+def test_all_there_is_to_know_about_a_job(engine: Engine) -> None:
+    failure = Failure("HISTORY_GONE", "it is gone", "version 3", "RESYNC it.")
+    engine._store.change(ODD.id, lambda job: replace(job, life=Life.FAILED, failure=failure, pause=Pause.FILL))
+    found = engine.execute("SHOW JOB odd")
+    facts = facts_of(found)
+    assert found.columns == FACTS
+    assert (facts["kind"], facts["reads"], facts["query"]) == ("materialized view", "events", "SELECT v FROM events")
+    assert (facts["key"], facts["walk"]) == ("id (kept in hidden columns)", "id: the key")
+    assert (facts["failure"], facts["hint"]) == ("it is gone [HISTORY_GONE]", "RESYNC it.")
+    assert (facts["parallelism"], facts["rate_limit"], facts["paused"]) == (1, "NONE", "fill")
+    assert str(facts["event"]).endswith("backfilling")
+    assert "query" not in facts_of(engine.execute("SHOW JOB copy"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "message", "until"),
+    [
+        ("PAUSE JOB odd", "odd: asked to pause", Until.NOTHING),
+        ("PAUSE JOB odd FILL", "odd: asked to stop filling", Until.NOTHING),
+        ("RESUME JOB odd", "odd: asked to resume", Until.LIVE),
+        ("RESYNC JOB odd", "odd: asked to be built anew", Until.LIVE),
+        ("CANCEL JOB odd", "odd: asked to cancel", Until.GONE),
+        ("DROP MATERIALIZED VIEW odd", "odd: asked to drop", Until.GONE),
+        ("ALTER JOB odd SET rate_limit = NONE, parallelism = 4", "odd: asked for rate_limit = NONE, parallelism = 4",
+         Until.NOTHING),
+    ],
+)  # fmt: skip
+def test_wishes(engine: Engine, sql: str, message: str, until: Until) -> None:
+    result = engine.execute(sql)
+    assert (result.message, result.until, [job.id for job in result.jobs]) == (message, until, [ODD.id])
+    assert stored(engine, ODD).wish_number == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("CREATE MATERIALIZED VIEW Odd AS SELECT v FROM events", "materialized view odd: created, 0 %, and was there"),
+        ("CREATE MATERIALIZED VIEW IF NOT EXISTS odd AS SELECT other FROM elsewhere", "materialized view odd: created"),
+        ("CREATE REPLICA copy FROM EVENTS", "replica copy: live, 0 %, and was there before"),
+        ("CREATE REPLICA IF NOT EXISTS odd FROM nowhere", "materialized view odd: created, 0 %"),
+        ("DROP REPLICA IF EXISTS nobody", "there is no replica nobody; nothing to do"),
+        ("DROP MATERIALIZED VIEW IF EXISTS nobody", "there is no materialized view nobody; nothing to do"),
+        ("UNREGISTER TABLE IF EXISTS nobody", "there is no table nobody; nothing to do"),
+    ],
+)
+def test_what_is_so_already(engine: Engine, sql: str, message: str) -> None:
+    assert engine.execute(sql).message.startswith(message)
+    assert [stored(engine, ODD), stored(engine, COPY)] == [ODD, COPY]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "told"),
+    [
+        ("SHOW JOB nobody", UnknownJob, "there is no job nobody"),
+        ("SHOW EVENTS FOR nobody", UnknownJob, "there is no job nobody"),
+        ("PAUSE JOB nobody", UnknownJob, "there is no job nobody"),
+        ("VERIFY nobody", UnknownJob, "there is no job nobody"),
+        ("DROP REPLICA nobody", UnknownJob, "there is no job nobody"),
+        ("DROP REPLICA odd", UnknownJob, r"no replica odd[\s\S]*odd is a materialized view[\s\S]*VIEW `odd`"),
+        ("DROP MATERIALIZED VIEW copy", UnknownJob, r"no materialized view copy[\s\S]*DROP REPLICA `copy`"),
+        ("UNREGISTER TABLE nobody", UnknownTable, "there is no table nobody"),
+        ("CANCEL JOB copy", WrongState, "copy is live"),
+        ("ALTER JOB odd SET colour = 1", InvalidSetting, "there is no setting colour"),
+        ("ALTER JOB odd SET self = 1", InvalidSetting, "there is no setting self"),
+        ("ALTER JOB odd SET rate_limit = 1.5", InvalidSetting, "rate_limit is 1.5"),
+        ("CREATE REPLICA x FROM events WITH (name = 1)", InvalidSetting, "there is no setting name"),
+        ("CREATE REPLICA x FROM events WITH (parallelism = 0)", InvalidSetting, "parallelism is 0"),
+        ("EXPLAIN CREATE REPLICA x FROM events WITH (if_not_exists = ON)", InvalidSetting, "no setting if_not_exists"),
+        ("CREATE REPLICA x FROM nowhere", UnknownTable, r"no table nowhere[\s\S]*REGISTER TABLE nowhere AS"),
+        ("CREATE REPLICA x FROM shop.orders", UnknownTable, r"REGISTER TABLE orders AS shop\.orders KEY"),
+        ("SHOW JOBS; SHOW", BadSql, "the SHOW statement cannot be read"),
+    ],
+)  # fmt: skip
+def test_mistakes_need_no_spark_and_change_nothing(
+    engine: Engine, sql: str, kind: type[TidefillError], told: str
+) -> None:
+    with pytest.raises(kind, match=told):
+        engine.execute(sql)
+    assert [stored(engine, ODD), stored(engine, COPY)] == [ODD, COPY]
+    assert len(engine.jobs()) == 2
+
+
+def test_what_is_being_dropped_is_not_attached_to(engine: Engine) -> None:
+    engine.execute("DROP MATERIALIZED VIEW odd")
+    for sql in ("CREATE MATERIALIZED VIEW odd AS SELECT v FROM events", "CREATE REPLICA IF NOT EXISTS odd FROM events"):
+        with pytest.raises(WrongState, match="odd is being dropped"):
+            engine.execute(sql)
+
+
+def test_an_error_in_a_script_says_where_and_keeps_what_was_done(engine: Engine) -> None:
+    script = "PAUSE JOB odd;\n\nPAUSE JOB nobody"
+    with pytest.raises(UnknownJob) as raised:
+        engine.execute(script)
+    assert raised.value.detail == "In line 3: PAUSE JOB nobody"
+    assert stored(engine, ODD).pause is Pause.ALL
+
+
+def test_statements_are_executed_as_they_are_asked_for(engine: Engine) -> None:
+    script = results(engine, "PAUSE JOB odd; PAUSE JOB copy")
+    next(script)
+    assert [stored(engine, ODD).pause, stored(engine, COPY).pause] == [Pause.ALL, Pause.NOTHING]
+
+
+def test_a_job_that_stands_still_is_not_waited_for(engine: Engine) -> None:
+    engine._store.change(ODD.id, lambda job: replace(job, life=Life.PAUSED, pause=Pause.ALL))
+    with pytest.raises(WrongState, match=r"odd is paused[\s\S]*RESUME JOB"):
+        engine.job("odd").wait()
+
+
+def test_a_job_that_is_gone_was_waited_for(engine: Engine) -> None:
+    job = engine.job("odd")
+    engine._store.change(ODD.id, lambda row: replace(row, wants_end=True))
+    engine._store.change(COPY.id, lambda row: replace(row, life=Life.FAILED))
+    assert job.wait(30, gone=True) is job
+    with pytest.raises(UnknownJob):
+        job.wait(30)
+
+
+def test_generated_sql() -> None:
+    assert generated_sql(VIEW) == "SELECT\n  v,\n  `events`.`id` AS `__tf_key_id`\nFROM `events` AS `events`"
+    assert generated_sql(replace(REPLICA, where="v > 1")) == "SELECT\n  *\nFROM `events` AS `events`\nWHERE v > 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("", True),
+        ("-- only a comment", True),
+        ("SHOW JOBS", False),
+        ("SHOW JOBS;", True),
+        ("SHOW JOBS; SHOW", False),
+        ("SELECT ';", False),
+        ("SELECT ';';", True),
+        ("SELECT 1 /* ;", False),
+        ("SELECT `a;", False),
+        ("SELECT 1; -- done", True),
+        ("SELECT \x00;", True),
+    ],
+)
+def test_when_typing_has_come_to_an_end(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete
