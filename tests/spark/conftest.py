@@ -2,10 +2,12 @@
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.shop import Shop
 from tidefill.spark.session import JAVA_OPTIONS, local_session
 
 PORT = "spark.connect.grpc.binding.port"
@@ -27,6 +29,13 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def connect_url(spark: SparkSession) -> str:
     return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(spark, tmp_path)
+    yield made
+    made.engine.close()
 
 
 def free_port() -> int:

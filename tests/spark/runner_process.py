@@ -9,14 +9,10 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from tidefill import connect, runner, service
-
-LEASE_S = 2.0  # a killed runner keeps its jobs for so long
+from tidefill import connect
 
 
 def main(url: str, warehouse: str, store: str) -> None:
-    runner.LEASE_S = service.LEASE_S = LEASE_S  # type: ignore[attr-defined]
-    service.HEARTBEAT_S = LEASE_S / 4
     connect(SparkSession.builder.remote(url).getOrCreate(), warehouse, store).run()
 
 

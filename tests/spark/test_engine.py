@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from tests.spark.shop import Shop
 from tidefill import connect
-from tidefill.engine import Engine
 from tidefill.errors import (
     BadSql,
     InUse,
@@ -28,47 +27,6 @@ from tidefill.errors import (
     UpstreamUnfit,
 )
 from tidefill.files import remove_tree
-
-
-class Shop:
-    """An engine and a table that is written beside it."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark = spark
-        self.folder = folder
-        self.source = str(folder / "source")
-        self.warehouse = folder / "lake"
-        self.engine: Engine = connect(spark, self.warehouse, folder / "store")
-
-    def make(self, rows: int = 100, columns: str = "id, id % 7 AS v, concat('n', id) AS name", **options: str) -> None:
-        frame = self.spark.sql(f"SELECT {columns} FROM range(0, {rows}, 1, 2)")
-        frame.write.format("delta").options(**{"delta.enableChangeDataFeed": "true", **options}).save(self.source)
-
-    def sql(self, statement: str) -> None:
-        self.spark.sql(statement.replace("SOURCE", f"delta.`{self.source}`"))
-
-    def turns(self, count: int) -> None:
-        """So many turns of the only job."""
-        service, (row,) = self.engine._service(), self.engine._store.jobs()
-        for _ in range(count):
-            service.turn(row)
-
-    def expect(self, name: str, query: str) -> None:
-        """The job's table holds what the query gives now."""
-        found = rows_of(self.engine.table(name))
-        wanted = rows_of(self.spark.sql(query.replace("SOURCE", f"delta.`{self.source}`")))
-        assert found == wanted
-
-
-def rows_of(frame: DataFrame) -> list[str]:
-    return sorted(map(str, frame.collect()))
-
-
-@pytest.fixture
-def shop(spark: SparkSession, tmp_path: Path) -> Iterator[Shop]:
-    made = Shop(spark, tmp_path)
-    yield made
-    made.engine.close()
 
 
 def test_views_and_replicas_stay_fresh_until_nothing_is_left_of_them(shop: Shop) -> None:
@@ -90,6 +48,8 @@ def test_views_and_replicas_stay_fresh_until_nothing_is_left_of_them(shop: Shop)
     shop.expect("big", "SELECT upper(name) AS n, v * 2 AS w FROM SOURCE WHERE v > 2")
     shop.expect("above", "SELECT upper(name) AS n, v * 2 + 1 AS w FROM SOURCE WHERE v > 2 AND v * 2 < 12")
     shop.expect("copy", "SELECT * FROM SOURCE")
+    assert [text for _, text in view.events() if "column extra" in text], "a view ignores it, and says so"
+    assert view.verify().differences == copy.verify().differences == ()
     assert "live, 100%" in repr(copy)
     assert "<progress value='1.0000'" in copy._repr_html_()
     with pytest.raises(InUse, match="big is in use"):
@@ -315,3 +275,21 @@ def test_a_view_means_what_it_meant_at_its_creation(shop: Shop, spark: SparkSess
     assert [tuple(row) for row in job.table().orderBy("id").collect()] == [
         (0, "09", None), (1, "10", None), (2, "11", None), (3, "12", None)
     ]  # fmt: skip
+
+
+@pytest.mark.soak
+def test_what_reads_a_job_that_is_built_anew_is_built_anew_too(shop: Shop) -> None:
+    # R17
+    shop.make()
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    below = engine.create_view(f"below_{uuid.uuid4().hex}", "SELECT id, v + 1 AS w FROM events")
+    above = engine.create_view(f"above_{uuid.uuid4().hex}", f"SELECT w * 2 AS x FROM {below.name}")
+    engine.run_once()
+    shop.sql("UPDATE SOURCE SET v = 50 WHERE id < 5")
+    below.resync()
+    engine.run_once()
+    engine.run_once()
+    assert [(job.status().generation, job.status().state) for job in (below, above)] == [(2, "live"), (2, "live")]
+    shop.expect(above.name, "SELECT (v + 1) * 2 AS x FROM SOURCE")
+    assert len(list(shop.warehouse.iterdir())) == 2, "of each only what is published is left"

@@ -1,0 +1,84 @@
+"""A runner that is overtaken in the middle of a step, and files that a session would rather not miss."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.shop import Shop
+from tidefill import connect
+from tidefill.errors import JobFailed
+from tidefill.targets.delta import DeltaTarget
+
+QUERY = "SELECT id, v * 2 AS w, name FROM events"
+
+
+class Overtaken:
+    """Before the next commit of this process, something else happens first: once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
+        self.happened = False
+        commit = DeltaTarget.commit
+
+        def late(target: DeltaTarget, write: Any, payload: Any) -> None:
+            if not self.happened:
+                self.happened = True
+                meanwhile()
+            commit(target, write, payload)
+
+        monkeypatch.setattr(DeltaTarget, "commit", late)
+
+
+@pytest.mark.parametrize("other_kind", [False, True], ids=["the same step", "another kind of step"])
+def test_a_runner_that_wakes_up_after_its_lease_is_refused(
+    shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, other_kind: bool
+) -> None:
+    # R12
+    shop.make()
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    job = engine.create_view(f"view_{uuid.uuid4().hex}", QUERY, chunk_rows=40)
+    service = engine._service()
+    service.turn(job._row())
+    shop.sql("UPDATE SOURCE SET v = 100 WHERE id < 10")
+    with connect(spark, shop.warehouse, shop.folder / "store") as other:
+
+        def overtake() -> None:
+            engine._store.change(job.id, lambda row: replace(row, lease=replace(row.lease, until_s=0.0)))
+            if other_kind:
+                job.pause(fill_only=True)
+            assert other._service().turn(job._row()).worked
+
+        overtaken = Overtaken(monkeypatch, overtake)
+        assert not service.turn(job._row()).worked, "its commit is in vain"
+        assert overtaken.happened
+        job.resume()
+        other.job(job.name).wait(300)
+    shop.expect(job.name, QUERY.replace("events", "SOURCE"))
+    operations = [row["operation"] for row in spark.sql(f"DESCRIBE HISTORY delta.`{target_of(shop)}`").collect()]
+    assert operations[-3] == ("MERGE" if other_kind else "WRITE"), operations
+    assert job.verify().differences == ()
+
+
+def test_a_lost_file_is_not_overlooked_whatever_the_session_says(shop: Shop, spark: SparkSession) -> None:
+    # R35
+    shop.make()
+    careless = spark.newSession()
+    careless.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    with connect(careless, shop.warehouse, shop.folder / "store") as engine:
+        engine.register("events", location=shop.source, key="id")
+        job = engine.create_view(f"view_{uuid.uuid4().hex}", QUERY)
+        next(Path(shop.source).glob("*.parquet")).unlink()
+        with pytest.raises(JobFailed, match="HISTORY_GONE"):
+            job.wait(300)
+
+
+def target_of(shop: Shop) -> str:
+    (path,) = shop.warehouse.iterdir()
+    return str(path)
