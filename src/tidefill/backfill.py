@@ -7,8 +7,8 @@ still the same table, then the commit that evaluates them, then the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, assert_never
 
@@ -121,6 +121,10 @@ class Backfill(Generic[F]):
 
     def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen:
         """All that the plan needs, and no more."""
+        with self._saying_what_is_lost({table: seen.head for table, seen in glimpse.tables.items()}):
+            return self._look(truth, glimpse, knobs)
+
+    def _look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen:
         asked = plan_look(truth.state, glimpse, knobs, self.shape)
         if asked.greatest:
             ends = Seen(glimpse, greatest=self._look_at_ends(glimpse))
@@ -164,11 +168,9 @@ class Backfill(Generic[F]):
             upstream.check(before.versions.get(table, after.versions[table]))
         payload = Payload(after, job.generation_uuid, self._new_uuid(), truth.checked)
         try:
-            self._target.commit(write, payload)
+            with self._saying_what_is_lost(after.versions):
+                self._target.commit(write, payload)
             found = self.recover(job, truth.anchor(job.generation_uuid))
-        except Unreadable:
-            self._say_what_is_lost(after)
-            raise
         except KeyNotUnique:
             self._name_the_keys(after)
             raise
@@ -176,10 +178,16 @@ class Backfill(Generic[F]):
             raise CommitConflict(f"another runner of {job.name} committed step {after.step}")
         return found
 
-    def _say_what_is_lost(self, state: JobState) -> None:
-        """So that the next plan does not ask for it again, or the job stops if nothing else is left."""
-        for table, upstream in self._upstreams.items():
-            upstream.lost(state.versions[table])
+    @contextmanager
+    def _saying_what_is_lost(self, versions: Mapping[Table, Version]) -> Iterator[None]:
+        """If these cannot be read, the next plan must not ask for them again, or the job stops if nothing else is
+        left."""
+        try:
+            yield
+        except Unreadable:
+            for table, upstream in self._upstreams.items():
+                upstream.lost(versions[table])
+            raise
 
     def _name_the_keys(self, state: JobState) -> None:
         """A look at all keys tells more than a count, where it still finds them."""
@@ -234,8 +242,9 @@ class Backfill(Generic[F]):
         """Compare the target with a recompute at these versions, whose covered rows are those of the state's, and with
         what the key promises; how many rows there are. On a difference the log is asked first: perhaps somebody touched
         the target."""
-        self.check_keys(versions)
-        compared = self.compare(truth, versions)
+        with self._saying_what_is_lost(versions):
+            self.check_keys(versions)
+            compared = self.compare(truth, versions)
         if compared.differences:
             self.recover(job, truth.anchor(job.generation_uuid))
             raise VerifyFailed(

@@ -47,7 +47,7 @@ def advance(
 ) -> Progress:
     """The progress after `before`, which it never falls behind while the generation is the same."""
     floor = before if before is not None and before.generation == generation else None
-    rows_shown = max(rows, floor.rows if floor else 0)
+    rows_shown = max(rows, floor.rows if floor else 0, estimate if finished else 0)
     share = 1.0 if finished else min(rows_shown / max(estimate, rows_shown, 1), UNFINISHED_MAX)
     share = max(share, floor.share if floor else 0.0)
     left = 0 if finished else max(estimate - rows_shown, 0)
