@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ ROWS = int(os.environ.get("ROWS", "10_000_000"))
 VERBOSE = bool(os.environ.get("VERBOSE"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 WRITE_EVERY_S = 3.0
+IDLE_S = 60.0
 CHANGED_ROWS = 1_000
 QUERY = "SELECT id, day, amount * 2 AS doubled, note FROM {table} WHERE kind <> 3"
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -183,6 +184,50 @@ def measure(spark: SparkSession, folder: Path, layout: str, number: int) -> Meas
     return Measured(layout, fills, ctas_s, backfill_s, verify_s, merge_s, step_s)
 
 
+def cpu_s() -> float:
+    """Seconds of a core that this process and its children have used."""
+    parents, used = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                words = (folder / "stat").read_text().rpartition(")")[2].split()
+                parents[int(folder.name)] = int(words[1])
+                used[int(folder.name)] = (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(used[pid] for pid in ours)
+
+
+def share_of_a_core(idle_s: float) -> float:
+    """What this process and its children use while this thread sleeps."""
+    before_s = cpu_s()
+    time.sleep(idle_s)
+    return (cpu_s() - before_s) / idle_s
+
+
+def idle(spark: SparkSession, folder: Path) -> tuple[float, float, int]:
+    """The share of a core of the bare session, and of the session with a live job that has nothing to do; the commits
+    of that job meanwhile."""
+    source = str(folder / "idle")
+    spark.range(1000).write.format("delta").options(**PROPERTIES).save(source)
+    with connect(spark, folder / "lake", folder / "store-idle") as engine:
+        engine.register("events", location=source, key="id")
+        job = engine.create_view("idle_view", "SELECT id FROM events").wait(600)
+        bare = share_of_a_core(IDLE_S)
+        stop = threading.Event()
+        running = threading.Thread(target=engine.run, args=(stop,))
+        running.start()
+        time.sleep(IDLE_S)  # until it asks but twice a minute
+        target = engine._lake.path(job._row(), 1)
+        before = engine._lake.head(target)
+        used = share_of_a_core(2 * IDLE_S)
+        commits = engine._lake.head(target) - before
+        stop.set()
+        running.join()
+    return bare, used, commits
+
+
 def table(rounds: list[Measured]) -> str:
     """The results as a table."""
     lines = [
@@ -219,6 +264,7 @@ def main() -> int:
             for layout in ("clustered", "unclustered"):
                 rounds.append(measure(spark, folder, layout, number))
                 print(rounds[-1], flush=True)
+        bare, used, commits = idle(spark, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     text = (
@@ -229,6 +275,8 @@ def main() -> int:
         f"then; the verification is apart. A live step takes in an update of {CHANGED_ROWS} rows in one place; the "
         "bare MERGE takes the same changes from the change feed into the CTAS's table, without the constant bounds of "
         "the key that ours has.\n\n"
+        f"A live job with nothing to do: {100 * (used - bare):.1f} % of a core beyond the bare session's "
+        f"{100 * bare:.1f} %, {commits} commits in {2 * IDLE_S:.0f} s.\n\n"
         f"{table(rounds)}\n"
     )
     print(text)

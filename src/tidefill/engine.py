@@ -321,7 +321,7 @@ class Engine:
         """The job of that name."""
         row = self._store.find(name)
         if row is None:
-            raise UnknownJob(f"there is no job {name}", hint="engine.jobs() lists those that there are.")
+            raise UnknownJob(f"there is no job {name}", hint="SHOW JOBS, or engine.jobs(), lists them.")
         return Job(self, row.id, row.name)
 
     def jobs(self) -> list[Job]:
@@ -510,8 +510,7 @@ class Job:
 
     def _is_settled(self) -> bool:
         row = self._row()
-        fill_paused = row.pause is Pause.FILL and row.waiting == Reason.FILL_PAUSED.value
-        return (row.life is Life.LIVE and not row.wants_resync) or _stands_still(row) or fill_paused
+        return (row.life is Life.LIVE and not row.wants_resync) or _stands_still(row)
 
     def _is_gone(self) -> bool:
         row = self.engine._store.job(self.id)
@@ -646,7 +645,9 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
 def _stands_still(row: Row) -> bool:
     """Whether it does nothing until somebody wishes for something."""
     wished = row.wants_end or row.wants_resync or row.wants_resume
-    return not wished and (row.life is Life.FAILED or (row.life is Life.PAUSED and row.pause is Pause.ALL))
+    paused = (row.life is Life.PAUSED and row.pause is Pause.ALL) or row.waiting == Reason.FILL_PAUSED.value
+    stopped = row.settings.rate_limit == 0 and row.waiting == Reason.RATE_LIMIT.value
+    return not wished and (row.life is Life.FAILED or paused or stopped)
 
 
 def _reached(row: Row, goal: int) -> bool:

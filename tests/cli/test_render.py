@@ -269,8 +269,8 @@ def test_no_jobs() -> None:
 def test_the_footer_tells_that_nobody_runs_the_jobs() -> None:
     ages_s = (200.0, None, 4000.0, None)
     idle = [replace(job, runs=False, seen_s=age_s) for job, age_s in zip(JOBS, ages_s, strict=True)]
-    assert footer(idle) == "no runner: start `tidefill run`, or add --wait\nfigures are 3 min old"
-    assert footer(idle[1:2]) == "no runner: start `tidefill run`, or add --wait"
+    assert footer(idle) == "no runner: start `tidefill run`\nfigures are 3 min old"
+    assert footer(idle[1:2]) == "no runner: start `tidefill run`"
     assert footer([*idle, LIVE]) == footer([]) == ""
 
 

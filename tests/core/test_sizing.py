@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidefill.core.sizing import CEILING_ROWS, START_ROWS, TARGET_S, Sizing, after_fill, after_trouble, chunk_rows
+from tidefill.core.sizing import (
+    CEILING_ROWS,
+    LIMITED_S,
+    START_ROWS,
+    TARGET_S,
+    Sizing,
+    after_fill,
+    after_trouble,
+    chunk_rows,
+)
 
 BILLION = 10**9
 
@@ -65,7 +74,7 @@ def test_a_size_on_request_stays() -> None:
 
 def test_a_rate_limit_bounds_a_chunk() -> None:
     assert chunk_rows(Sizing(rows=10_000), None) == 10_000
-    assert chunk_rows(Sizing(rows=10_000), 100) == 100 * TARGET_S
+    assert chunk_rows(Sizing(rows=10_000), 100) == 100 * LIMITED_S
     assert chunk_rows(Sizing(rows=10_000), 10**6) == 10_000
     assert chunk_rows(Sizing(rows=10_000), 0) == 10_000, "nothing is filled, so nothing is bounded"
 

@@ -265,7 +265,7 @@ def footer(statuses: Sequence[Status], width: int = 80) -> str:
     if not statuses or any(status.runs for status in statuses):
         return ""
     ages_s = [status.seen_s for status in statuses if status.seen_s is not None]
-    told = ["no runner: start `tidefill run`, or add --wait"]
+    told = ["no runner: start `tidefill run`"]
     told += [f"figures are {age(min(ages_s))} old"] if ages_s else []
     return "\n".join(line for text in told for line in wrap(text, max(width, WIDTH_MIN)))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 TARGET_S = 20.0
+LIMITED_S = 5.0
 CHEAP_GROWTH = 1.5
 START_ROWS = 10_000
 CEILING_ROWS = 10_000_000
@@ -43,7 +44,7 @@ def after_trouble(sizing: Sizing) -> Sizing:
 
 
 def chunk_rows(sizing: Sizing, rate_limit: int | None) -> int:
-    """The rows of one chunk; under a rate limit no more than that allows in a fill's target time."""
+    """The rows of one chunk; under a rate limit no more than that allows in a few seconds, for which it waits."""
     if not rate_limit:
         return sizing.rows
-    return max(1, min(sizing.rows, int(rate_limit * TARGET_S)))
+    return max(1, min(sizing.rows, int(rate_limit * LIMITED_S)))
