@@ -1,0 +1,127 @@
+"""What came of the demo, read from the logs of the tables themselves: every commit of a view says which step it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidefill.cli import render
+from tidefill.cli.demo_orders import KEY
+from tidefill.core.confirm import Entry
+from tidefill.core.state import JobState
+from tidefill.core.version import Number
+
+if TYPE_CHECKING:
+    from tidefill.engine import Engine, Verified
+
+METRICS = "operationMetrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a view. `fills`: its commits that took in a chunk. `changes`: rows that were inserted, updated or
+    deleted in it because of the writer. `versions`: how many of orders passed from its first commit to its last."""
+
+    view: str
+    rows: int
+    commits: int
+    fills: int
+    changes: int
+    versions: int
+    live_s: float
+    kills: int
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the writer did to orders."""
+
+    version: int
+    inserts: int
+    updates: int
+    deletes: int
+
+
+def written(engine: Engine, location: str) -> Written:
+    """From the table's history, without the commit that made it."""
+    from tidefill.spark.names import table_at
+
+    history = engine.spark.sql(f"DESCRIBE HISTORY {table_at(location)}").select("version", "operation", METRICS)
+    rows = [(row["operation"], row[METRICS]) for row in history.collect() if row["version"] > 0]
+
+    def total(operation: str, metric: str) -> int:
+        return sum(int(metrics.get(metric, 0)) for name, metrics in rows if name == operation)
+
+    return Written(
+        version=len(rows),
+        inserts=total("WRITE", "numOutputRows"),
+        updates=total("UPDATE", "numUpdatedRows"),
+        deletes=total("DELETE", "numDeletedRows"),
+    )
+
+
+def outcome(engine: Engine, view: str, warehouse: Path, found: Verified, live_s: float, kills: int) -> Outcome:
+    """Of a view that was verified."""
+    steps = [(entry, entry.payload) for entry in _log(engine, view, warehouse) if entry.payload is not None]
+    states = [payload.state for _, payload in steps]
+    fills = [states[0].rows_filled > 0, *(before.coverage != after.coverage for before, after in pairwise(states))]
+    return Outcome(
+        view=view,
+        rows=found.rows,
+        commits=len(steps),
+        fills=sum(fills),
+        changes=sum(_changes(entry, fill) for (entry, _), fill in zip(steps, fills, strict=True)),
+        versions=_version(states[-1]) - _version(states[0]),
+        live_s=live_s,
+        kills=kills,
+        equal=not found.differences,
+    )
+
+
+def _log(engine: Engine, view: str, warehouse: Path) -> Sequence[Entry]:
+    from tidefill.targets.delta import DeltaTarget
+
+    (path,) = warehouse.glob(f"{view}-*")
+    schema: Any = engine.table(view).schema
+    return DeltaTarget(engine.spark, str(path), schema, [KEY], view).log()
+
+
+def _changes(entry: Entry, fill: bool) -> int:
+    """Of a commit that fills as well, inserted rows may be the chunk's, and are not counted."""
+    counts = entry.counts
+    return counts.updated + counts.deleted + (0 if fill else counts.inserted)
+
+
+def _version(state: JobState) -> int:
+    (version,) = state.versions.values()
+    assert isinstance(version.point, Number), "a Delta version has a number"
+    return version.point.number
+
+
+def outcomes_table(outcomes: Sequence[Outcome], width: int, *, ascii: bool = False) -> str:
+    """A column for each view, figures to the right."""
+    figures = [_figures(each) for each in outcomes]
+    rooms = [max(map(len, column.values())) for column in figures]
+    body = [
+        [label, *(column[label].rjust(room) for column, room in zip(figures, rooms, strict=True))]
+        for label in figures[0]
+    ]
+    return render.table(body[0], body[1:], width, ascii=ascii)
+
+
+def _figures(of: Outcome) -> dict[str, str]:
+    return {
+        "": of.view,
+        "rows": f"{of.rows:,}",
+        "commits": f"{of.commits:,}",
+        "commits that filled a chunk": f"{of.fills:,}",
+        "changes followed": f"{of.changes:,}",
+        "versions of orders that passed": f"{of.versions:,}",
+        "seconds from CREATE to live": f"{of.live_s:.0f}",
+        "kills of its runner survived": f"{of.kills:,}",
+        "equal to a recompute": "yes" if of.equal else "NO",
+    }

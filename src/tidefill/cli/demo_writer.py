@@ -1,0 +1,49 @@
+"""Somebody who writes to the table of the demo and knows nothing of Tidefill.
+
+Inserts, updates, more inserts, deletes: a commit each, as an UPDATE or DELETE of Delta costs seconds of work whatever
+it changes. A commit makes up for the time since the last, so that the table changes at the same rate on any machine.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from tidefill.cli import demo_orders
+
+CHANGES_PER_S = 250
+COMMIT_S_MIN = 4.0  # the writer shall not take more than half a core
+COMMIT_S_MAX = 10.0  # a machine that stands still is not made up for
+STRIDE = 0.618034  # of the table, from one commit's place to the next one's: any stretch gets its share
+
+
+def write(url: str, location: str, rows: int, stop: threading.Event) -> None:
+    """Write until told to stop; the last commit is an insert."""
+    from tidefill.spark.session import remote_session
+
+    spark = remote_session(url, {})
+    commit, last_s, end = 0, time.monotonic() - COMMIT_S_MIN, rows
+    while not stop.is_set():
+        now_s = time.monotonic()
+        count = changes(now_s - last_s)
+        spark.sql(statement(commit, location, rows, end, count)).collect()
+        commit, last_s, end = commit + 1, now_s, end + count * (commit % 2 == 0)
+        stop.wait(max(0.0, now_s + COMMIT_S_MIN - time.monotonic()))
+    spark.sql(demo_orders.insert(location, end, changes(COMMIT_S_MIN))).collect()
+
+
+def changes(seconds: float) -> int:
+    """How many rows a commit changes after so long."""
+    return int(CHANGES_PER_S * min(max(seconds, COMMIT_S_MIN), COMMIT_S_MAX))
+
+
+def statement(commit: int, location: str, rows: int, end: int, count: int) -> str:
+    """The statement of the commit with that number. New ids go on from `end`."""
+    place = int(commit * STRIDE * rows) % rows
+    match commit % 4:
+        case 1:
+            return demo_orders.update(location, place, count)
+        case 3:
+            return demo_orders.delete(location, place, count)
+        case _:
+            return demo_orders.insert(location, end, count)

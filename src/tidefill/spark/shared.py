@@ -1,0 +1,50 @@
+"""A local Spark that several processes use: it lives in one of them, the others reach it over Spark Connect.
+
+A second Spark would cost a second start and a second heap; and who is killed takes only itself down.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from tidefill.spark.session import JAVA_OPTIONS, local_session
+
+HOST = "localhost"  # the client sends its token to no other host without TLS
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+QUICK_START = "-XX:TieredStopAtLevel=1"  # Java's second compiler pays off after minutes
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSpark:
+    """The session of this process, and what the others need: the URL, and the variable with the token that keeps
+    strangers out."""
+
+    session: SparkSession
+    url: str
+    variables: dict[str, str]
+
+
+def shared_spark(extra_conf: Mapping[str, str]) -> SharedSpark:
+    """Start it, with these settings."""
+    port, token = _free_port(), secrets.token_hex(16)
+    settings = {
+        **extra_conf,
+        JAVA_OPTIONS: QUICK_START,
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.authenticate.token": token,
+    }
+    session = local_session(extra_conf=settings)
+    return SharedSpark(session, f"sc://{HOST}:{port}", {TOKEN_VARIABLE: token})
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
