@@ -1,7 +1,8 @@
 """Somebody who writes to the table of the demo and knows nothing of Tidefill.
 
 Inserts, updates, more inserts, deletes: a commit each, as an UPDATE or DELETE of Delta costs seconds of work whatever
-it changes. A commit makes up for the time since the last, so that the table changes at the same rate on any machine.
+it changes. So the writer rests longer than it works, to leave the machine to others; and a commit makes up for the time
+since the last, so that the table changes at the same rate on any machine.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import time
 from tidefill.cli import demo_orders
 
 CHANGES_PER_S = 250
-COMMIT_S_MIN = 4.0  # the writer shall not take more than half a core
-COMMIT_S_MAX = 10.0  # a machine that stands still is not made up for
+COMMIT_S_MIN = 3.0
+COMMIT_S_MAX = 30.0  # a machine that stands still is not made up for
+REST = 2.0  # for each second of work
 STRIDE = 0.618034  # of the table, from one commit's place to the next one's: any stretch gets its share
 
 
@@ -28,8 +30,13 @@ def write(url: str, location: str, rows: int, stop: threading.Event) -> None:
         count = changes(now_s - last_s)
         spark.sql(statement(commit, location, rows, end, count)).collect()
         commit, last_s, end = commit + 1, now_s, end + count * (commit % 2 == 0)
-        stop.wait(max(0.0, now_s + COMMIT_S_MIN - time.monotonic()))
+        stop.wait(rest_s(time.monotonic() - now_s))
     spark.sql(demo_orders.insert(location, end, changes(COMMIT_S_MIN))).collect()
+
+
+def rest_s(took_s: float) -> float:
+    """How long to rest after a commit that took so long."""
+    return max(COMMIT_S_MIN - took_s, REST * took_s)
 
 
 def changes(seconds: float) -> int:
