@@ -125,8 +125,10 @@ def _home(keep: str | None) -> Iterator[Home]:
     if taken:
         raise InvalidSetting(f"the folder {folder} is not empty", hint="Name a new one: the demo fills it.")
     home = Home(folder, kept=True)
-    yield home
-    home.configure()
+    try:
+        yield home
+    finally:
+        home.configure()  # the Spark of the demo is gone
 
 
 @contextmanager

@@ -24,12 +24,14 @@ def write(url: str, location: str, rows: int, stop: threading.Event) -> None:
     from tidefill.spark.session import remote_session
 
     spark = remote_session(url, {})
-    commit, last_s, end = 0, time.monotonic() - COMMIT_S_MIN, rows
+    commit, end = 0, rows
+    before_s = last_s = time.monotonic() - COMMIT_S_MIN
     while not stop.is_set():
         now_s = time.monotonic()
-        count = changes(now_s - last_s)
+        count = changes((now_s - before_s) / 2)  # a slow kind of commit and a quick one take turns
         spark.sql(statement(commit, location, rows, end, count)).collect()
-        commit, last_s, end = commit + 1, now_s, end + count * (commit % 2 == 0)
+        commit, end = commit + 1, end + count * (commit % 2 == 0)
+        before_s, last_s = last_s, now_s
         stop.wait(rest_s(time.monotonic() - now_s))
     spark.sql(demo_orders.insert(location, end, changes(COMMIT_S_MIN))).collect()
 
