@@ -17,8 +17,8 @@ $(ready): pyproject.toml uv.lock scripts/bootstrap
 test: $(ready) ## run every suite and say how long each took
 	@scripts/test
 
-demo: $(ready) ## watch one backfill go through a table that is being written
-	@$(bin)/tidefill simulate --picture
+demo: $(ready) ## two views of a table that is being written, and a kill -9 (three minutes)
+	@$(bin)/tidefill demo
 
 lint: $(ready) ## check style and formatting
 	@$(bin)/ruff check

@@ -47,7 +47,7 @@ class Command:
 def quick_spark() -> None:
     """The Spark of this process, which `tidefill.connect()` then takes: without Java's second compiler, which pays off
     after minutes, a document takes half the time."""
-    local_session(extra_conf={JAVA_OPTIONS: "-XX:TieredStopAtLevel=1"})
+    local_session(extra_conf={JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"})
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPO)))

@@ -15,9 +15,10 @@ PORT = "spark.connect.grpc.binding.port"
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    # The tests are many small queries, each compiled anew: without the second compiler they take half the time.
+    # The tests are many small queries, each compiled anew: without the second compiler they take half the time. (Java
+    # then keeps too little room for machine code, and would throw it away and make it again all the time.)
     extra_conf = {
-        JAVA_OPTIONS: "-XX:TieredStopAtLevel=1",
+        JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         PORT: str(free_port()),
     }

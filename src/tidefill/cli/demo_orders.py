@@ -1,18 +1,17 @@
-"""The table of the demo, and what its writer does to it, as SQL. What a row holds follows from its id."""
+"""The table of the demo, and what its writer does to it, as SQL. What a new row holds follows from its id."""
 
 from __future__ import annotations
 
 from tidefill.spark.names import table_at
 
 NAME, KEY = "orders", "id"
-FILES = 16
+FILES = 8
 COLUMNS = """id,
   CAST(pmod(hash(id), 50000) AS INT) AS customer,
   element_at(array('new', 'paid', 'shipped', 'returned'), 1 + pmod(hash(id, 1), 4)) AS status,
   element_at(array('DE', 'FR', 'IT', 'ES', 'PL', 'NL'), 1 + pmod(hash(id, 2), 6)) AS country,
   CAST(pmod(hash(id, 3), 1000) AS DECIMAL(10, 2)) AS amount,
-  timestamp_seconds(1700000000 + id * 10) AS ordered_at,
-  concat('order ', hex(hash(id, 4))) AS note"""
+  timestamp_seconds(1700000000 + id * 10) AS ordered_at"""
 
 VIEWS = {
     "abroad": "SELECT id AS order_id, country AS destination, amount AS value FROM orders WHERE country <> 'DE'",
@@ -31,24 +30,20 @@ def create(location: str, rows: int) -> str:
     )
 
 
-def insert(location: str, first: int, count: int) -> str:
-    """New orders with so many ids from the first."""
-    return f"INSERT INTO {table_at(location)} SELECT {COLUMNS} FROM range({first}, {first + count}, 1, 1)"
-
-
-def update(location: str, first: int, count: int) -> str:
-    """Orders move on, and cost more: rows enter and leave a view, and change inside of another."""
-    return (
-        f"UPDATE {table_at(location)} SET amount = amount + 1, status = "
-        "CASE status WHEN 'new' THEN 'paid' WHEN 'paid' THEN 'shipped' ELSE 'new' END "
-        f"WHERE {_among(first, count)}"
+def change(location: str, end: int, place: int, count: int) -> str:
+    """So many new orders with ids from `end` on; so many from `place` on move on and cost more, so that rows enter and
+    leave a view, and change inside of another; and as many behind them vanish. All in one commit."""
+    kinds = {"I": end, "U": place, "D": place + count}
+    source = " UNION ALL ".join(
+        f"SELECT '{kind}' AS kind, {COLUMNS} FROM range({first}, {first + count}, 1, 1)"
+        for kind, first in kinds.items()
     )
-
-
-def delete(location: str, first: int, count: int) -> str:
-    """Orders vanish."""
-    return f"DELETE FROM {table_at(location)} WHERE {_among(first, count)}"
-
-
-def _among(first: int, count: int) -> str:
-    return f"{KEY} BETWEEN {first} AND {first + count - 1}"
+    return (
+        f"MERGE INTO {table_at(location)} t USING ({source}) s "
+        f"ON t.id = s.id AND (t.id BETWEEN {place} AND {place + 2 * count - 1} OR t.id >= {end}) "
+        "WHEN MATCHED AND s.kind = 'D' THEN DELETE "
+        "WHEN MATCHED AND s.kind = 'U' THEN UPDATE SET amount = t.amount + 1, status = "
+        "CASE t.status WHEN 'new' THEN 'paid' WHEN 'paid' THEN 'shipped' ELSE 'new' END "
+        "WHEN NOT MATCHED AND s.kind = 'I' THEN INSERT (id, customer, status, country, amount, ordered_at) "
+        "VALUES (s.id, s.customer, s.status, s.country, s.amount, s.ordered_at)"
+    )

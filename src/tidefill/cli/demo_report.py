@@ -50,18 +50,13 @@ def written(engine: Engine, location: str) -> Written:
     """From the table's history, without the commit that made it."""
     from tidefill.spark.names import table_at
 
-    history = engine.spark.sql(f"DESCRIBE HISTORY {table_at(location)}").select("version", "operation", METRICS)
-    rows = [(row["operation"], row[METRICS]) for row in history.collect() if row["version"] > 0]
+    history = engine.spark.sql(f"DESCRIBE HISTORY {table_at(location)}").select("version", METRICS)
+    commits = [row[METRICS] for row in history.collect() if row["version"] > 0]
 
-    def total(operation: str, metric: str) -> int:
-        return sum(int(metrics.get(metric, 0)) for name, metrics in rows if name == operation)
+    def total(what: str) -> int:
+        return sum(int(metrics[f"numTargetRows{what}"]) for metrics in commits)
 
-    return Written(
-        version=len(rows),
-        inserts=total("WRITE", "numOutputRows"),
-        updates=total("UPDATE", "numUpdatedRows"),
-        deletes=total("DELETE", "numDeletedRows"),
-    )
+    return Written(len(commits), inserts=total("Inserted"), updates=total("Updated"), deletes=total("Deleted"))
 
 
 def outcome(engine: Engine, view: str, warehouse: Path, found: Verified, live_s: float, kills: int) -> Outcome:

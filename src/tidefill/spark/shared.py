@@ -16,11 +16,10 @@ from tidefill.spark.session import JAVA_OPTIONS, local_session
 
 HOST = "localhost"  # the client sends its token to no other host without TLS
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-# For a Spark that lives for minutes on few cores: no second compiler, no threads for garbage, no proof that the classes
-# of Spark are well-formed. Its start takes two thirds of the time then, and a small query three quarters.
+# For a Spark that lives for minutes on few cores: no threads for garbage, no proof that the classes of Spark are
+# well-formed. (Leaving out the second compiler as well starts quicker, and is slower after a minute: rows are many.)
 QUICK_START = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+IgnoreUnrecognizedVMOptions "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    "-XX:+UseSerialGC -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
 
