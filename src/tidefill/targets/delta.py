@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
 from tidefill.errors import KeyNotUnique, RetryLater, TargetTouched, Unreadable, UnsupportedKey, UpstreamReplaced
@@ -270,11 +270,11 @@ class DeltaTarget:
         return f.pmod(f.xxhash64(*map(quoted, self._key)), f.lit(BUCKETS))
 
     def _fingerprints(self, rows: DataFrame) -> dict[int, tuple[Any, ...]]:
-        """Of each bucket: how many rows, and two sums of their hashes. (Equal numbers that are written in two ways, 0.0
-        and -0.0, have two hashes.)"""
-        every = [quoted(name) for name in rows.columns]
-        sums = [f.sum(f.xxhash64(f.lit(seed), *every).cast("decimal(20)")) for seed in (1, 2)]
-        found = rows.groupBy(self._bucket().alias(MARK)).agg(f.count(f.lit(1)), *sums).collect()
+        """Of each bucket: how many rows, and the sums of both halves of their hashes, which cannot overflow. (Equal
+        numbers that are written in two ways, 0.0 and -0.0, have two hashes.)"""
+        hashed = rows.select(self._bucket().alias(MARK), _hash(rows.schema).alias(WANTED))
+        sums = [f.sum(f.shiftrightunsigned(WANTED, 32)), f.sum(f.col(WANTED).bitwiseAND(0xFFFFFFFF))]
+        found = hashed.groupBy(MARK).agg(f.count(f.lit(1)), *sums).collect()
         return {row[0]: tuple(row)[1:] for row in found}
 
     def _differences(self, wanted: DataFrame, found: DataFrame, buckets: Sequence[int]) -> tuple[str, ...]:
@@ -295,6 +295,16 @@ class DeltaTarget:
             shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
             with translated():
                 self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+
+
+def _hash(schema: StructType) -> Column:
+    """Of a row. Spark's hash skips a NULL, so it has to be told which column is NULL; inside of a value its text tells
+    the place."""
+    nested = [field.name for field in schema if isinstance(field.dataType, (ArrayType, StructType))]
+    columns = [f.col(quoted(name)) for name in schema.fieldNames()]
+    return f.xxhash64(
+        *columns, *(column.isNull() for column in columns), *(f.to_json(f.col(quoted(name))) for name in nested)
+    )
 
 
 def _told(rows: Sequence[Row], key: Sequence[int]) -> tuple[str, ...]:
