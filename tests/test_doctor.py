@@ -228,7 +228,7 @@ def test_jars(tmp_path: Path, config: Config, environ: dict[str, str]) -> None:
     assert str(tmp_path / "cache") in finding.fact
     given = {**environ, "TIDEFILL_JARS": str(tmp_path)}
     assert found(config, given, "jars")[0].verdict is Verdict.BAD
-    for name in jars.DeltaJars.installed().names:
+    for name in jars.jars_of_delta().names:
         (tmp_path / name).touch()
     assert found(config, given, "jars") == [Finding("jars", Verdict.OK, str(tmp_path))]
 

@@ -16,12 +16,13 @@ ROOT = "__init__"
 LEVELS: tuple[set[str], ...] = (
     {"errors"},
     {"core"},
-    {"views", "indexes", "definitions"},
+    {"views", "indexes", "definitions", "conditions"},
     {"ports"},
     {"backfill"},
     {"runner"},
     {"service", "spark", "files", "store", "logs", "config", "owners"},
     {"upstreams", "targets", "local", "testing", "status"},
+    {"databases"},
     {"lake"},
     {"engine"},
     {"sql", "doctor"},
@@ -31,7 +32,7 @@ LEVELS: tuple[set[str], ...] = (
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 # `Engine.execute` is where the API leads up to its own face.
 ALLOWED_SIDEWAYS = {("testing", "store"), ("__main__", "cli"), ("engine", "sql")}
-MAY_IMPORT_PYSPARK = {"spark", "upstreams", "targets", "lake", "engine", "local"}
+MAY_IMPORT_PYSPARK = {"spark", "upstreams", "targets", "databases", "lake", "engine", "local"}
 
 IMPURE_MODULES = {
     "asyncio", "importlib", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets", "shutil",

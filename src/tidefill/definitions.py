@@ -36,7 +36,8 @@ class TableDefinition:
 class JobDefinition:
     """A query over one input. `columns`: output name and expression of each, hidden ones too; none for a replica, which
     has whatever its input has. `reads`: the input's columns that it needs; `known`: all that it had at the creation.
-    `key` names output columns; `walk` and `input_key` name the input's."""
+    `key` names output columns; `walk` and `input_key` name the input's. `connection`: that of a table in another
+    database, whose `publication` and `slot` somebody else may have made."""
 
     kind: Kind
     input: str
@@ -51,6 +52,9 @@ class JobDefinition:
     reads: tuple[str, ...] = ()
     semantics: tuple[tuple[str, str], ...] = ()
     known: tuple[str, ...] = ()
+    connection: str = ""
+    publication: str = ""
+    slot: str = ""
 
     def same_wish(self, other: JobDefinition) -> bool:
         """Whether a user who asked for the one has asked for the other; what was worked out from it may differ."""
@@ -84,6 +88,7 @@ def job_from_text(text: str) -> JobDefinition:
         names = {name: tuple(map(str, data[name])) for name in ("input_key", "key", "walk", "reads")}
         names["known"] = tuple(map(str, data.get("known", ())))
         texts = {name: str(data[name]) for name in ("input", "sql", "walk_reason", "alias", "where")}
+        texts |= {name: str(data.get(name, "")) for name in ("connection", "publication", "slot")}
         return JobDefinition(kind=Kind(data["kind"]), **texts, **names, **pairs)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(repr(error)) from error

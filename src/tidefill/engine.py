@@ -13,7 +13,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -29,6 +29,8 @@ from tidefill.core.lifecycle import Life
 from tidefill.core.sizing import Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
+from tidefill.core.version import Number, Point, includes
+from tidefill.databases import Databases
 from tidefill.definitions import (
     JobDefinition,
     Kind,
@@ -55,7 +57,7 @@ from tidefill.owners import is_gone, new_owner
 from tidefill.runner import Runner, anchor_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
-from tidefill.status import status_of, version_of
+from tidefill.status import point_of, status_of, version_of
 from tidefill.store import SqlStore, open_store
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds n
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
 SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify")
-NEVER = 1 << 62  # a version that no table has
+NEVER = Number(1 << 62)  # a version that no table has
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
@@ -78,9 +80,12 @@ def connect(
     spark: SparkSession | None = None,
     warehouse: str | os.PathLike[str] = "lake",
     store: str | os.PathLike[str] = ".tidefill",
+    connections: Mapping[str, str] | None = None,
 ) -> Engine:
-    """An engine over the store in that directory. Without a session, a local Spark is started when it is needed."""
-    return Engine(spark, os.fspath(warehouse), Path(store))
+    """An engine over the store in that directory. Without a session, a local Spark is started when it is needed.
+    `connections`: the URLs of databases, by the names that they have here."""
+    urls = dict(connections or {})
+    return Engine(spark, os.fspath(warehouse), Path(store), connections=urls, url_of=urls.__getitem__)
 
 
 def connect_as(config: Config, starting: Callable[[], AbstractContextManager[object]] = nullcontext[None]) -> Engine:
@@ -93,7 +98,8 @@ def connect_as(config: Config, starting: Callable[[], AbstractContextManager[obj
         remote = settings.pop(SPARK_REMOTE, None)
         return local_session(extra_conf=settings) if remote is None else remote_session(remote, settings)
 
-    return Engine(start, config.warehouse, Path(config.store), starting)
+    names = [connection.name for connection in config.connections]
+    return Engine(start, config.warehouse, Path(config.store), starting, names, config.connection_url)
 
 
 @contextmanager
@@ -154,11 +160,14 @@ class Engine:
         warehouse: str,
         folder: Path,
         starting: Callable[[], AbstractContextManager[object]] = nullcontext[None],
+        connections: Iterable[str] = (),
+        url_of: Callable[[str], str] = str,
     ) -> None:
         self._given = spark
         self._starting = starting
         self._warehouse = warehouse
         self._store: SqlStore = open_store(folder / STORE_FILE)
+        self._databases = Databases(tuple(connections), url_of, self._store.store_id)
         self._log = log_to(folder)
         self._clock = SystemClock()
         self._owner = new_owner()
@@ -197,8 +206,10 @@ class Engine:
 
         prepare_warehouse(self._warehouse)
         if self._given is None:
-            return Lake(local_session(), self._warehouse)
-        return Lake(self._given() if callable(self._given) else check_session(self._given), self._warehouse)
+            spark = local_session()
+        else:
+            spark = self._given() if callable(self._given) else check_session(self._given)
+        return Lake(spark, self._warehouse, self._databases)
 
     # Tables.
 
@@ -234,14 +245,30 @@ class Engine:
 
     # Jobs.
 
-    def create_replica(self, name: str, source: str, *, if_not_exists: bool = False, **settings: Any) -> Job:
-        """A Delta table that stays equal to the source. The rest is as for `create_view`."""
+    def create_replica(
+        self,
+        name: str,
+        source: str,
+        *,
+        if_not_exists: bool = False,
+        publication: str = "",
+        slot: str = "",
+        **settings: Any,
+    ) -> Job:
+        """A Delta table that stays equal to the source: a table of ours, or `connection.schema.table` of PostgreSQL,
+        with a publication and a slot that somebody made for it, or ones of its own. The rest is as for
+        `create_view`."""
+        elsewhere = self._databases.source(source, publication, slot)
 
         def same(known: JobDefinition) -> bool:
-            return known.kind is Kind.REPLICA and name_key(known.input) == name_key(source)
+            wanted = source if elsewhere is None else elsewhere.name
+            return known.kind is Kind.REPLICA and name_key(known.input) == name_key(wanted)
 
         job = self._attached(name, same, if_not_exists)
-        return job or self._create(name, self.explain_replica(source, **settings), settings)
+        if job is not None:
+            return job
+        explained = self.explain_replica(source, publication=publication, slot=slot, **settings)
+        return self._create(name, explained, settings)
 
     def create_view(self, name: str, sql: str, *, if_not_exists: bool = False, **settings: Any) -> Job:
         """A materialized view that stays fresh. Settings, all optional: `target_lag` ("30 seconds"), `rate_limit` (rows
@@ -254,9 +281,17 @@ class Engine:
         job = self._attached(name, same, if_not_exists)
         return job or self._create(name, self.explain_view(sql, **settings), settings)
 
-    def explain_replica(self, source: str, **settings: Any) -> Explained:
+    def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
         _settings(Settings(), settings)
+        elsewhere = self._databases.source(source, publication, slot)
+        if elsewhere is not None:
+            return self._lake.explain_database_replica(elsewhere)
+        if publication or slot:
+            raise InvalidSetting(
+                f"{source} is not of another database, so it has no publication and no slot",
+                hint="Name a table as connection.schema.table, with a connection of tidefill.toml.",
+            )
         table = self._checked_input((source,))
         return self._lake.explain_replica(table, table.name)
 
@@ -290,7 +325,7 @@ class Engine:
         if known is None and self._store.table(definition.input) is not None:
             self._lake.check_keys(self._input((definition.input,)))
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
-        made = self._store.create(row, [definition.input])
+        made = self._store.create(row, [] if definition.connection else [definition.input])
         return Job(self, made.id, made.name)
 
     def _input(self, parts: tuple[str, ...]) -> Input:
@@ -307,8 +342,17 @@ class Engine:
             raise UnknownTable(f"there is no table {name}", hint=_how_to_register(name))
         definition = job_from_text(row.definition)
         if row.published is None:
-            return Input(row.name, "", definition.key, made_by=(definition, self._input((definition.input,))))
+            return Input(row.name, "", definition.key, made_by=(definition, self._input_of(definition)))
         return Input(row.name, self._lake.path(row, row.published), definition.key)
+
+    def _input_of(self, definition: JobDefinition) -> Input:
+        """What a job reads."""
+        if not definition.connection:
+            return self._input((definition.input,))
+        from tidefill.lake import database_input
+
+        source = self._databases.source_of(definition)
+        return database_input(source, self._databases.find(source))
 
     def _live_input(self, name: str) -> Input:
         """The same, if it can be read now."""
@@ -392,7 +436,7 @@ class Engine:
                 self._catch_up(service, row.id, stop)
 
     def _catch_up(self, service: Service, job_id: str, stop: threading.Event) -> None:
-        goal: int | None = None
+        goal: Point | None = None
         for _ in range(RUN_ONCE_TURNS_MAX):
             row = self._store.job(job_id)
             if row is None or _stands_still(row) or (goal is not None and _reached(row, goal)) or stop.is_set():
@@ -407,11 +451,14 @@ class Engine:
             if not turn.worked:
                 stop.wait(min(turn.again_in_s or WAIT_POLL_S, WAIT_POLL_S))
 
-    def _head_of_input(self, row: Row) -> int | None:
+    def _head_of_input(self, row: Row) -> Point | None:
         """The newest version of what the job reads; None if that is not live, and so (its turn came first) will not be
         soon. Whatever else is wrong with it, the runner says."""
+        definition = job_from_text(row.definition)
         try:
-            return self._lake.head(self._live_input(job_from_text(row.definition).input).location)
+            if definition.connection:
+                return self._databases.head(definition)
+            return Number(self._lake.head(self._live_input(definition.input).location))
         except NotYet:
             return None
         except TidefillError:
@@ -445,6 +492,8 @@ class Engine:
 
     def _build(self, row: Row) -> Any:
         definition = job_from_text(row.definition)
+        if definition.connection:
+            return self._lake.build_database_replica(row, definition)
         return self._lake.build(row, definition, self._live_input(definition.input))
 
 
@@ -650,7 +699,8 @@ def _stands_still(row: Row) -> bool:
     return not wished and (row.life is Life.FAILED or paused or stopped)
 
 
-def _reached(row: Row, goal: int) -> bool:
-    version = version_of(anchor_from_text(row.anchor))
+def _reached(row: Row, goal: Point) -> bool:
+    point = point_of(anchor_from_text(row.anchor))
     up_to_date = row.waiting == Reason.IDLE.value
-    return row.life is Life.LIVE and not row.wants_resync and (up_to_date or (version is not None and version >= goal))
+    reached = point is not None and type(point) is type(goal) and includes(point, goal)
+    return row.life is Life.LIVE and not row.wants_resync and (up_to_date or reached)

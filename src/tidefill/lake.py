@@ -15,6 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
+from tidefill.databases import Databases, Found, Source
 from tidefill.definitions import JobDefinition, Kind, TableDefinition
 from tidefill.errors import (
     BadInput,
@@ -27,6 +28,7 @@ from tidefill.errors import (
     UpstreamUnfit,
 )
 from tidefill.files import local_path, remove_tree
+from tidefill.ports import Upstream
 from tidefill.spark.coverage import key_types
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted, table_at
@@ -40,7 +42,7 @@ from tidefill.views.rowwise import Item, RowQuery, Star, parse_row_query
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 CHUNKS_OF_UNCLUSTERED = 4
-CHUNK_ROWS_MIN, CHUNK_ROWS_MAX = 2_000_000, 50_000_000  # each reads the whole table, which is little below the first
+CHUNK_ROWS_MIN, CHUNK_ROWS_MAX = 5_000_000, 50_000_000  # each reads the whole table, which is little below the first
 SLUG_CHARACTERS_MAX = 40
 LINEAR_PLAN = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Relation", "LocalRelation"})
 SYNTAX = frozenset({"case", "cast", "extract", "if", "in", "overlay", "position", "substring", "trim", "try_cast"})
@@ -50,13 +52,15 @@ NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 @dataclass(frozen=True, slots=True)
 class Input:
     """A table that jobs may read: by which name, where it is, what identifies a row. `walk`: if it is given. `made_by`:
-    the job that makes it, and what that reads, while it is not live and so has no table to read."""
+    the job that makes it, and what that reads, while it is not live and so has no table to read. `columns`: names and
+    types of a table in another database."""
 
     name: str
     location: str
     key: tuple[str, ...]
     walk: tuple[str, ...] = ()
     made_by: tuple[JobDefinition, Input] | None = None
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,9 @@ class Explained:
 class Lake:
     """What jobs over Delta tables need of one Spark."""
 
-    def __init__(self, spark: SparkSession, warehouse: str) -> None:
+    def __init__(self, spark: SparkSession, warehouse: str, databases: Databases) -> None:
         self.spark = spark
+        self.databases = databases
         self._warehouse = warehouse
         self._histories: dict[str, DeltaHistory] = {}
 
@@ -136,6 +141,18 @@ class Lake:
     def explain_replica(self, table: Input, source: str) -> Explained:
         """A copy of every column."""
         return self._explained(table, Kind.REPLICA, source, columns=(), key=table.key, schema=self._shown(table))
+
+    def explain_database_replica(self, source: Source) -> Explained:
+        """A copy of every column of a table in another database."""
+        found = self.databases.find(source)
+        schema = self._empty(database_input(source, found), self.spark).schema
+        _refuse_columns(schema)
+        semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
+        definition = JobDefinition(
+            Kind.REPLICA, source.name, source.name, found.key, found.key, found.key, found.walk_reason,
+            semantics=semantics, connection=source.connection, publication=source.publication, slot=source.slot,
+        )  # fmt: skip
+        return Explained(definition, True, found.rows, schema, found.notices)
 
     def explain_view(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
         """A query over one table. `find` gives the input of a name."""
@@ -192,6 +209,9 @@ class Lake:
 
     def _empty(self, table: Input, session: SparkSession) -> DataFrame:
         """No rows of the input, but its columns."""
+        if table.columns:
+            typed = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in table.columns)
+            return session.sql(f"SELECT {typed}").where("false")
         if table.made_by is None:
             return self._frame(table.location, session).where("false")
         definition, below = table.made_by
@@ -250,6 +270,26 @@ class Lake:
         with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))
             schema = derivation.nothing().schema
+        return self._machine(job, definition, session, upstream, derivation, schema)
+
+    def build_database_replica(self, job: Job, definition: JobDefinition) -> Backfill[DataFrame]:
+        """The machine of the generation of a replica of a table in another database."""
+        session = self._meaning_of(dict(definition.semantics))
+        source = self.databases.source_of(definition)
+        derivation = _derivation(definition, self._empty(database_input(source, self.databases.find(source)), session))
+        schema = derivation.nothing().schema
+        upstream = self.databases.upstream(session, job, definition)
+        return self._machine(job, definition, session, upstream, derivation, schema)
+
+    def _machine(
+        self,
+        job: Job,
+        definition: JobDefinition,
+        session: SparkSession,
+        upstream: Upstream[DataFrame],
+        derivation: RowWise,
+        schema: StructType,
+    ) -> Backfill[DataFrame]:
         target = DeltaTarget(session, self.path(job, job.generation), schema, definition.key, job.name)
         return Backfill({INPUT: upstream}, derivation, target, lambda: uuid.uuid4().hex)
 
@@ -263,6 +303,8 @@ class Lake:
         kind, _, name = resource.partition(":")
         if kind == "path":
             remove_tree(name)
+        elif kind in ("slot", "publication"):
+            self.databases.remove(kind, name)
         else:
             shown, _, path = name.partition("@")
             unpublish(self.spark, shown, path)
@@ -271,6 +313,11 @@ class Lake:
         """The user's columns of a table."""
         frame = self._frame(location)
         return frame.select(*(quoted(name) for name in frame.columns if not name.startswith(HIDDEN)))
+
+
+def database_input(source: Source, found: Found) -> Input:
+    """A table of another database, as what a job reads."""
+    return Input(source.name, "", found.key, columns=found.columns)
 
 
 def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:

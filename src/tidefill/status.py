@@ -18,7 +18,7 @@ from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value
 from tidefill.core.lifecycle import Life
 from tidefill.core.progress import UNFINISHED_MAX, Progress
 from tidefill.core.state import Occurrence
-from tidefill.core.version import Number
+from tidefill.core.version import Number, Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Split, Upto
 from tidefill.definitions import job_from_text
 from tidefill.errors import StateUnreadable
@@ -120,8 +120,13 @@ def status_of(row: Job, now_s: float) -> Status:
 
 def version_of(anchor: Anchor | None) -> int | None:
     """The version of its input that the target stands for, if it is one with a number."""
-    points = [] if anchor is None else [version.point for version in anchor.state.versions.values()]
-    return next((point.number for point in points if isinstance(point, Number)), None)
+    point = point_of(anchor)
+    return point.number if isinstance(point, Number) else None
+
+
+def point_of(anchor: Anchor | None) -> Point | None:
+    """The point of its input's history that the target stands for."""
+    return None if anchor is None else next((version.point for version in anchor.state.versions.values()), None)
 
 
 def _readable_anchor(row: Job) -> Anchor | None:

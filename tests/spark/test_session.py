@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from tidefill.errors import BadInput, InvalidSetting, MissingExtra, StateUnreadable, TidefillError, Unavailable
 from tidefill.spark import jars
-from tidefill.spark.jars import DeltaJars, delta_jars
+from tidefill.spark.jars import Jars, delta_jars, jars_of_delta
 from tidefill.spark.session import COMMIT_CONF, DELTA_CONF, Semantics, check_session, job_session, local_session
 
-WANTED = DeltaJars("4.2", "4.4.0")
+WANTED = jars_of_delta()
 
 QUIET = """
 from tidefill.spark.session import local_session
@@ -148,7 +148,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 def test_of_many_that_need_the_jars_one_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Path] = []
 
-    def resolve(work: Path, wanted: DeltaJars) -> Path:
+    def resolve(work: Path, wanted: Jars) -> Path:
         calls.append(work)
         time.sleep(0.2)
         put(work / "jars", *(f"io.delta_{name}" for name in wanted.names))

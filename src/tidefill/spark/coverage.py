@@ -1,17 +1,15 @@
 """The coverage rule as a Column: `core.walk.covers` for a whole frame at once. A property test ties the two together.
 
-A row of NULLs is judged like any other: the Column is true or false, never NULL. Bounds are constants of the column's
-own type, and every range says the least and the greatest value of its leading column in a comparison of its own, so
-that Delta skips the files outside. The rule is written as SQL and parsed once: put together from Columns, each of
-which is a call to Java, the coverage of 256 splits took 17 seconds.
+A row of NULLs is judged like any other: the Column is true or false, never NULL. The rule is written as SQL and parsed
+once: put together from Columns, each of which is a call to Java, the coverage of 256 splits took 17 seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -33,7 +31,9 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from tidefill.core.keys import TOP, Key, Timestamp, Value
+from tidefill import conditions
+from tidefill.conditions import Conditions
+from tidefill.core.keys import Key, Timestamp, Value
 from tidefill.core.walk import Coverage, Range, covered_ranges
 from tidefill.errors import UnsupportedKey
 from tidefill.spark.names import quoted
@@ -45,9 +45,7 @@ SUPPORTED = (
 _INTEGER_SUFFIX = {ByteType: "Y", ShortType: "S", IntegerType: "", LongType: "L"}
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])  # a decimal of Spark has 38 digits at most
 
-# A condition in SQL. What it is known to be without looking at the row is a bool, and is folded away.
-Condition: TypeAlias = str | bool
-Walk: TypeAlias = Sequence[tuple[str, DataType]]
+SPARK = Conditions(equals="<=>")
 
 
 def covers(coverage: Coverage, columns: Sequence[str], types: Sequence[DataType]) -> Column:
@@ -57,8 +55,8 @@ def covers(coverage: Coverage, columns: Sequence[str], types: Sequence[DataType]
 
 def within(ranges: Sequence[Range], columns: Sequence[str], types: Sequence[DataType]) -> Column:
     """Whether a row lies in one of the ranges (after, upto]."""
-    walk = list(zip(map(quoted, columns), types, strict=True))
-    condition = _any([_in_range(part, walk) for part in ranges])
+    walk = [conditions.Column(quoted(name), _constant(kind)) for name, kind in zip(columns, types, strict=True)]
+    condition = SPARK.within(ranges, walk)
     return F.lit(condition) if isinstance(condition, bool) else F.expr(condition)
 
 
@@ -104,72 +102,8 @@ def literal(value: Value, kind: DataType) -> str:
     raise _not_of(value, kind)
 
 
-def _in_range(part: Range, walk: Walk) -> Condition:
-    above = True if part.after is None else _above(walk, part.after.values)
-    upto = True if part.upto is None else _upto(walk, part.upto.values)
-    return _all([*_hints(part, walk), above, upto])
-
-
-def _hints(part: Range, walk: Walk) -> list[Condition]:
-    """What the leading column must be for the range at all. It follows from the full comparison, so it changes nothing
-    but what can be skipped. NULL is below every value, so an upper bound lets it through."""
-    (lead, kind), *_ = walk
-    hints: list[Condition] = []
-    if part.after is not None and _is_value(part.after.values[0]):
-        hints.append(f"({lead} IS NOT NULL AND {lead} >= {literal(part.after.values[0], kind)})")
-    if part.upto is not None and _is_value(part.upto.values[0]):
-        hints.append(f"({lead} IS NULL OR {lead} <= {literal(part.upto.values[0], kind)})")
-    return hints
-
-
-def _above(walk: Walk, bound: Sequence[Value]) -> Condition:
-    """row > bound. Where one ends before the other, the longer is the greater one."""
-    if not bound or not walk:
-        return bool(walk)
-    (column, kind), value = walk[0], bound[0]
-    if value is TOP:
-        return False
-    rest = _above(walk[1:], bound[1:])
-    if value is None:
-        return _any([f"{column} IS NOT NULL", rest])
-    constant = literal(value, kind)
-    if isinstance(rest, bool):
-        return f"({column} IS NOT NULL AND {column} {'>=' if rest else '>'} {constant})"
-    return f"(({column} IS NOT NULL AND {column} > {constant}) OR ({column} <=> {constant} AND {rest}))"
-
-
-def _upto(walk: Walk, bound: Sequence[Value]) -> Condition:
-    """row <= bound."""
-    if not bound or not walk:
-        return not walk
-    (column, kind), value = walk[0], bound[0]
-    if value is TOP:
-        return True
-    rest = _upto(walk[1:], bound[1:])
-    if value is None:
-        return _all([f"{column} IS NULL", rest])
-    constant = literal(value, kind)
-    if isinstance(rest, bool):
-        return f"({column} IS NULL OR {column} {'<=' if rest else '<'} {constant})"
-    return f"({column} IS NULL OR {column} < {constant} OR ({column} <=> {constant} AND {rest}))"
-
-
-def _is_value(value: Value) -> bool:
-    return value is not None and value is not TOP
-
-
-def _all(conditions: Sequence[Condition]) -> Condition:
-    if any(condition is False for condition in conditions):
-        return False
-    parts = [condition for condition in conditions if isinstance(condition, str)]
-    return f"({' AND '.join(parts)})" if parts else True
-
-
-def _any(conditions: Sequence[Condition]) -> Condition:
-    if any(condition is True for condition in conditions):
-        return True
-    parts = [condition for condition in conditions if isinstance(condition, str)]
-    return f"({' OR '.join(parts)})" if parts else False
+def _constant(kind: DataType) -> Callable[[Value], str]:
+    return lambda value: literal(value, kind)
 
 
 def _value(value: Any, kind: DataType) -> Value:

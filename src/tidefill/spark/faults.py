@@ -27,6 +27,7 @@ from tidefill.errors import (
 )
 
 KEY_NOT_UNIQUE = "TIDEFILL_KEY_NOT_UNIQUE"
+SNAPSHOT_GONE = "TIDEFILL_SNAPSHOT_GONE"
 REFUSALS = (AnalysisException, ArithmeticException, DateTimeException, NumberFormatException)
 
 # The first line whose words are in the error decides; later lines are more general.
@@ -55,6 +56,11 @@ _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
     ),
     (("DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG"), HistoryGone, "the table's log was cleaned"),
     (("FILE_NOT_EXIST", "FileNotFoundException"), Unreadable, "files of that version are gone"),
+    (
+        (SNAPSHOT_GONE, "invalid snapshot identifier", "could not import the requested snapshot", 'ERROR: snapshot "'),
+        Unreadable,
+        "the snapshot is gone",
+    ),
     (("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",), UpstreamReplaced, "the table's columns changed"),
     (
         (
@@ -68,7 +74,18 @@ _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
         "there is no table any more",
     ),
     (("DELTA_STATE_RECOVER",), StateLost, "the table's log cannot be read"),
+    (
+        (
+            "Bad value for type BigDecimal",
+            "cannot subtract infinite dates",
+            "cannot convert infinity to bigint",
+            "bigint out of range",
+        ),
+        QueryFailed,
+        "a value of the source does not fit the type that its column becomes",
+    ),
 )
+_HINTS: dict[type[TidefillError], str] = {CommitConflict: "", QueryFailed: "Mend the value, then RESUME the job."}
 
 
 def translate(error: Exception, missing: type[TidefillError] = TargetTouched) -> TidefillError:
@@ -79,10 +96,16 @@ def translate(error: Exception, missing: type[TidefillError] = TargetTouched) ->
     for words, kind, fact in _KINDS:
         if any(word in text for word in words):
             meant = missing if kind is TargetTouched else kind
-            return meant(fact, detail=first_line, hint="RESYNC the job." if kind is not CommitConflict else "")
+            return meant(fact, detail=_told(text, words), hint=_HINTS.get(kind, "RESYNC the job."))
     if isinstance(error, REFUSALS):
         return QueryFailed("Spark refuses the query", detail=first_line, hint="Mend the data or the query.")
     return Unavailable("Spark could not do it", detail=first_line)
+
+
+def _told(text: str, words: tuple[str, ...]) -> str:
+    """The line that says it; the first one may only say which task failed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next(line for line in lines if any(word in line for word in words))[:300]
 
 
 @contextmanager

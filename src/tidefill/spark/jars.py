@@ -1,4 +1,4 @@
-"""The jars of Delta for a local Spark: resolved once into a cache, from then on plain files.
+"""The jars of Delta, and of PostgreSQL's driver, for a local Spark: resolved once, from then on plain files.
 
 Spark's own resolver does the work, in a process of its own and under a lock: of several processes that need the jars at
 the same moment one resolves and the others wait. A folder of jars appears whole, by a rename, or not at all.
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,56 +24,78 @@ from tidefill.errors import BadInput, InvalidSetting, MissingExtra, Unavailable
 
 JARS_VARIABLE = "TIDEFILL_JARS"
 SCALA = "2.13"
-# Whatever else Delta names as a dependency is part of Spark already, or serves catalogs that are not used here.
-NOT_NEEDED = "org.*:*,com.*:*,io.unitycatalog:*"
+POSTGRES_DRIVER = "42.7.8"
 RESOLVE_S_MAX = 600  # a slow line needs a minute; a resolver that hangs must not hold the lock for ever
 _UNFINISHED = ".resolving-"
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaJars:
-    """What has to be there for one pair of releases. A release of Delta is built per minor release of Spark."""
+class Jars:
+    """What has to be there: the coordinates, the folder of the cache, and the names of the jars. `group`: which the
+    resolver puts before them. `not_needed`: dependencies that are part of Spark, or of no use here."""
 
-    spark: str
-    delta: str
-
-    @classmethod
-    def installed(cls) -> DeltaJars:
-        """The releases that are installed here."""
-        try:
-            delta = version("delta-spark")
-        except PackageNotFoundError:
-            raise MissingExtra("Delta is not installed", hint="pip install 'tidefill[spark]'") from None
-        return cls(".".join(pyspark.__version__.split(".")[:2]), delta)
-
-    @property
-    def coordinates(self) -> str:
-        return f"io.delta:delta-spark_{self.spark}_{SCALA}:{self.delta}"
-
-    @property
-    def folder(self) -> str:
-        return f"jars-spark-{self.spark}-delta-{self.delta}"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        artifacts = (
-            f"delta-spark_{self.spark}_{SCALA}",
-            "delta-storage",
-            "delta-kernel-api",
-            "delta-kernel-defaults",
-            "delta-kernel-unitycatalog",
-        )
-        return tuple(f"{artifact}-{self.delta}.jar" for artifact in artifacts)
+    what: str
+    coordinates: str
+    folder: str
+    names: tuple[str, ...]
+    group: str
+    not_needed: str
 
     def missing(self, folder: Path) -> list[str]:
-        """Which of the jars are not in the folder. The resolver puts the group before the name."""
+        """Which of the jars are not in the folder."""
         there = [path.name for path in folder.glob("*.jar")]
-        return [name for name in self.names if not any(jar in (name, f"io.delta_{name}") for jar in there)]
+        return [name for name in self.names if not any(jar in (name, f"{self.group}_{name}") for jar in there)]
+
+
+def jars_of_delta() -> Jars:
+    """Those of the releases that are installed here. A release of Delta is built per minor release of Spark."""
+    try:
+        delta = version("delta-spark")
+    except PackageNotFoundError:
+        raise MissingExtra("Delta is not installed", hint="pip install 'tidefill[spark]'") from None
+    spark = ".".join(pyspark.__version__.split(".")[:2])
+    artifacts = (
+        f"delta-spark_{spark}_{SCALA}",
+        "delta-storage",
+        "delta-kernel-api",
+        "delta-kernel-defaults",
+        "delta-kernel-unitycatalog",
+    )
+    return Jars(
+        "Delta",
+        f"io.delta:delta-spark_{spark}_{SCALA}:{delta}",
+        f"jars-spark-{spark}-delta-{delta}",
+        tuple(f"{artifact}-{delta}.jar" for artifact in artifacts),
+        "io.delta",
+        "org.*:*,com.*:*,io.unitycatalog:*",
+    )
+
+
+def jars_of_postgres() -> Jars:
+    """The driver with which Spark reads from PostgreSQL."""
+    return Jars(
+        "PostgreSQL's driver",
+        f"org.postgresql:postgresql:{POSTGRES_DRIVER}",
+        f"jars-postgresql-{POSTGRES_DRIVER}",
+        (f"postgresql-{POSTGRES_DRIVER}.jar",),
+        "org.postgresql",
+        "org.checkerframework:*",
+    )
+
+
+def session_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """The jars to start Spark with: those of TIDEFILL_JARS if it is set, else those of the cache. Without PostgreSQL's
+    driver everything else works."""
+    if environ.get(JARS_VARIABLE):
+        return delta_jars(environ)
+    with suppress(Unavailable):
+        return [*delta_jars(environ), *sorted(_cached(_cache(environ), jars_of_postgres()).glob("*.jar"))]
+    return delta_jars(environ)
 
 
 def delta_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """The jars to start Spark with: those of TIDEFILL_JARS if it is set, else those of the cache."""
-    wanted = DeltaJars.installed()
+    """Those of TIDEFILL_JARS if it is set, else those of the cache."""
+    wanted = jars_of_delta()
     given = environ.get(JARS_VARIABLE)
     folder = _given(Path(given), wanted) if given else _cached(_cache(environ), wanted)
     return sorted(folder.glob("*.jar"))
@@ -81,13 +103,13 @@ def delta_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
 
 def looked_for(environ: Mapping[str, str]) -> tuple[Path, list[str]]:
     """The folder that `delta_jars` takes them from, and which of them are not there. Looking downloads nothing."""
-    wanted = DeltaJars.installed()
+    wanted = jars_of_delta()
     given = environ.get(JARS_VARIABLE)
     folder = Path(given) if given else _cache(environ) / wanted.folder
     return folder, wanted.missing(folder)
 
 
-def _given(folder: Path, wanted: DeltaJars) -> Path:
+def _given(folder: Path, wanted: Jars) -> Path:
     missing = wanted.missing(folder)
     if missing:
         raise InvalidSetting(
@@ -103,7 +125,7 @@ def _cache(environ: Mapping[str, str]) -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "tidefill"
 
 
-def _cached(cache: Path, wanted: DeltaJars) -> Path:
+def _cached(cache: Path, wanted: Jars) -> Path:
     folder = cache / wanted.folder
     if not wanted.missing(folder):
         return folder
@@ -113,7 +135,7 @@ def _cached(cache: Path, wanted: DeltaJars) -> Path:
                 _fill(cache, folder, wanted)
     except OSError as error:
         raise BadInput(
-            f"the jars of Delta cannot be kept in {cache}",
+            f"the jars of {wanted.what} cannot be kept in {cache}",
             detail=str(error),
             hint=f"Set XDG_CACHE_HOME to a folder that can be written, or {JARS_VARIABLE} to one that holds the jars.",
         ) from None
@@ -128,7 +150,7 @@ def _locked(cache: Path) -> Iterator[None]:
         yield
 
 
-def _fill(cache: Path, folder: Path, wanted: DeltaJars) -> None:
+def _fill(cache: Path, folder: Path, wanted: Jars) -> None:
     """Only the holder of the lock comes here, so whatever is half-made was left by one that was killed."""
     for left in (*cache.glob(f"{_UNFINISHED}*"), folder):
         shutil.rmtree(left, ignore_errors=True)
@@ -140,14 +162,14 @@ def _fill(cache: Path, folder: Path, wanted: DeltaJars) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _resolve(work: Path, wanted: DeltaJars) -> Path:
+def _resolve(work: Path, wanted: Jars) -> Path:
     """Lets Spark submit an empty program that names the package, and returns the folder where the jars are then."""
     program = work / "empty.py"
     program.touch()
     home = Path(pyspark.__file__).parent
     settings = {
         "spark.jars.packages": wanted.coordinates,
-        "spark.jars.excludes": NOT_NEEDED,
+        "spark.jars.excludes": wanted.not_needed,
         "spark.jars.ivy": str(work),
     }
     command = [str(home / "bin" / "spark-submit")]
@@ -166,7 +188,7 @@ def _resolve(work: Path, wanted: DeltaJars) -> Path:
     return work / "jars"
 
 
-def _unresolved(wanted: DeltaJars, reason: str) -> Unavailable:
+def _unresolved(wanted: Jars, reason: str) -> Unavailable:
     return Unavailable(
         f"the jars of {wanted.coordinates} could not be downloaded",
         detail=reason,

@@ -75,6 +75,8 @@ class RowWise:
     ) -> Merge[DataFrame]:
         """Old and new outputs side by side; what is equal on both sides is no change."""
         half = halves[INPUT]
+        if not half.images:
+            return self._by_key(half)
         old, added = self.derive(half.removed), self.derive(half.added)
         columns = added.columns
         sides = old.withColumn(SIDE, f.lit(True)).alias("o"), added.withColumn(SIDE, f.lit(True)).alias("n")
@@ -83,6 +85,21 @@ class RowWise:
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
         now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]
         return Merge(joined.select(*now, mark.alias(MARK)), exact=half.images)
+
+    def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame]:
+        """Where only the keys of changed rows are known, which is enough for a copy: whatever has such a key goes, or
+        becomes the row that has it now."""
+        assert self._columns is None, "only a copy can be kept by keys alone"
+        assert not self._where, "only a copy can be kept by keys alone"
+        keys, added = half.removed.select(*map(quoted, self._key)), half.added
+        sides = keys.withColumn(SIDE, f.lit(True)).alias("o"), added.withColumn(SIDE, f.lit(True)).alias("n")
+        joined = sides[0].join(sides[1], _same(self._key), "full_outer")
+        values = [
+            f.coalesce(_of("n", name), _of("o", name)).alias(name) if name in self._key else _of("n", name)
+            for name in added.columns
+        ]
+        mark = f.when(_of("n", SIDE).isNull(), "D").when(_of("o", SIDE).isNull(), "I").otherwise("U")
+        return Merge(joined.select(*values, mark.alias(MARK)), exact=False)
 
 
 def _same(columns: Sequence[str]) -> Column:

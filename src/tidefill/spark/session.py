@@ -23,7 +23,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession, is_remote
 
 from tidefill.errors import BadInput, MissingExtra, StateUnreadable, Unavailable
-from tidefill.spark.jars import delta_jars
+from tidefill.spark.jars import session_jars
 
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -73,7 +73,7 @@ def local_session(
         return check_session(SparkSession.builder.getOrCreate())
     _require_java()
     _silence_errors_we_handle()
-    jars = delta_jars()
+    jars = session_jars()
     folder = _own_folder()
     try:
         return _start(_local_conf(app_name, cores or os.cpu_count() or 1, jars, folder, extra_conf or {}), folder)

@@ -49,6 +49,7 @@ ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to ho
 EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
 FACTS = ("fact", "value")  # the columns of a result that tells many things of one
+REPLICA_OPTIONS = ("publication", "slot")
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
 
 
@@ -151,7 +152,7 @@ def _count(rows: list[tuple[object, ...]]) -> str:
 
 
 def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
-    settings = _settings(statement.options)
+    settings = _create_settings(statement)
     known = {job.id for job in engine.jobs()}
     match statement:
         case CreateView(name, sql):
@@ -163,6 +164,13 @@ def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
     status = job.status()
     made = f"{status.state}, {status.percent} %, and was there before" if job.id in known else "created"
     return Result(message=f"{KIND_NAMES[status.kind]} {job.name}: {made}", jobs=(job,), until=Until.LIVE)
+
+
+def _create_settings(statement: CreateView | CreateReplica) -> dict[str, Any]:
+    """A replica also has names of what was made for it on the server."""
+    named = REPLICA_OPTIONS if isinstance(statement, CreateReplica) else ()
+    given = {name: str(value) for name, value in statement.options if name in named}
+    return {**given, **_settings(tuple(option for option in statement.options if option[0] not in named))}
 
 
 def _settings(options: Options) -> dict[str, Any]:
@@ -323,7 +331,7 @@ def _verify(job: Job) -> Result:
 
 
 def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool) -> Result:
-    settings = _settings(create.options)
+    settings = _create_settings(create)
     match create:
         case CreateView(_, sql):
             explained = engine.explain_view(sql, **settings)

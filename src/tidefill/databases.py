@@ -1,0 +1,147 @@
+"""Tables of other databases, which replicas are made of: by connection, schema and name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidefill.core.jobs import Job
+from tidefill.definitions import JobDefinition
+from tidefill.errors import BadInput, MissingExtra, RetryLater, TidefillError, Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidefill.core.version import Snapshot
+    from tidefill.upstreams.postgres import PostgresUpstream
+    from tidefill.upstreams.postgres_server import PostgresServer
+    from tidefill.upstreams.postgres_table import PgTable
+
+NAME_CHARACTERS_MAX = 63
+DEFAULT_SCHEMA = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table, and the publication and the slot that somebody made for us, if they did."""
+
+    connection: str
+    schema: str
+    table: str
+    publication: str = ""
+    slot: str = ""
+
+    @property
+    def name(self) -> str:
+        """As a user writes it."""
+        return f"{self.connection}.{self.schema}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a table looks like: its columns with the types that they become, its key, about how many rows, and why it is
+    walked as it is."""
+
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+    rows: int
+    walk_reason: str
+    in_order: bool
+    notices: tuple[str, ...]
+
+
+class Databases:
+    """The connections of a project. `names`: theirs; `url_of` gives what is secret, when it is needed. What `store_id`
+    gives goes into the names of what is made on a server, so that two stores never meet there."""
+
+    def __init__(self, names: Sequence[str], url_of: Callable[[str], str], store_id: Callable[[], str]) -> None:
+        self._names = tuple(names)
+        self._url_of = url_of
+        self._store_id = store_id
+
+    def source(self, text: str, publication: str = "", slot: str = "") -> Source | None:
+        """`connection.schema.table` or `connection.table`; None if it does not begin with a connection."""
+        connection, _, rest = text.partition(".")
+        if connection not in self._names or not rest:
+            return None
+        schema, _, table = rest.partition(".")
+        return Source(connection, schema if table else DEFAULT_SCHEMA, table or schema, publication, slot)
+
+    def find(self, source: Source) -> Found:
+        """Look at the table. Refused with the statement that mends it, if it cannot be followed."""
+        with _with_driver():
+            from tidefill.upstreams.postgres_preflight import preflight
+            from tidefill.upstreams.postgres_types import is_text, mapped
+        table = self._table(source, "")
+        seen = preflight(self._server(source.connection), table, source.publication != "", source.slot != "")
+        columns = tuple((column.name, mapped(column).becomes) for column in seen.columns)
+        key = [seen.column(name) for name in seen.key]
+        loose = [column.name for column in key if is_text(column) and not column.bytewise]
+        reason = "the primary key"
+        if loose:
+            reason = f"the primary key, in one chunk: an index orders {loose[0]} by a collation, not by bytes"
+        notices = tuple(notice for column in seen.columns if (notice := mapped(column).notice))
+        return Found(columns, seen.key, seen.rows, reason, not loose, notices)
+
+    def upstream(self, session: SparkSession, job: Job, definition: JobDefinition) -> PostgresUpstream[DataFrame]:
+        """What the job's generation reads."""
+        with _with_driver():
+            from tidefill.upstreams.postgres import PostgresUpstream, application
+            from tidefill.upstreams.postgres_reader import SparkReader
+        source = self.source_of(definition)
+        table = self._table(source, f"tidefill_{self._store_id()[:8]}_{job.id}_{job.generation}")
+        server = self._server(source.connection)
+        return PostgresUpstream(
+            SparkReader(session, server, application(table)), server, table,
+            own_slot=not source.slot, own_publication=not source.publication,
+        )  # fmt: skip
+
+    def source_of(self, definition: JobDefinition) -> Source:
+        """The table that a replica is of."""
+        found = self.source(definition.input, definition.publication, definition.slot)
+        if found is None:
+            raise BadInput(
+                f"there is no connection {definition.connection} any more",
+                hint=f"Write a table [connections.{definition.connection}] into tidefill.toml.",
+            )
+        return found
+
+    def head(self, definition: JobDefinition) -> Snapshot:
+        """What the server shows now."""
+        with _with_driver():
+            from tidefill.upstreams.postgres_head import newest_snapshot
+        return newest_snapshot(self._server(definition.connection))
+
+    def remove(self, kind: str, resource: str) -> None:
+        """Remove a slot or a publication, if it is there. Unavailable while that cannot be done: it stays listed."""
+        connection, _, name = resource.partition("/")
+        try:
+            with _with_driver():
+                from tidefill.upstreams.postgres import remove_publication, remove_slot
+            remove = {"slot": remove_slot, "publication": remove_publication}[kind]
+            remove(self._server(connection), name)
+        except RetryLater:
+            raise
+        except TidefillError as error:
+            raise Unavailable(f"the {kind} {name} cannot be removed", detail=str(error)) from error
+
+    def _server(self, connection: str) -> PostgresServer:
+        from tidefill.upstreams.postgres_server import PostgresServer
+
+        return PostgresServer(connection, self._url_of(connection))
+
+    def _table(self, source: Source, ours: str) -> PgTable:
+        from tidefill.upstreams.postgres_table import PgTable
+
+        assert len(ours) <= NAME_CHARACTERS_MAX, ours
+        return PgTable(source.schema, source.table, source.publication or ours, source.slot or ours)
+
+
+@contextmanager
+def _with_driver() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{error.name} is not installed", hint="pip install 'tidefill[postgres]'") from error

@@ -1,0 +1,1 @@
+"""Servers on this machine, for first steps, the demo and tests. They end with the process that starts them."""

@@ -1,0 +1,511 @@
+"""A PostgreSQL table as an upstream: a version is a snapshot, the set of transactions that it sees.
+
+The log tells which keys changed, the snapshot tells what they are now: rows of a fill and rows that changed are read by
+the same queries, under the same exported snapshot, and a key that is nowhere is gone. What the log tells of belongs to
+a step by visibility, never by its place: a transaction may be in the log and not yet visible. So the slot is advanced
+only to the first commit that the version in the target does not see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import pairwise
+from typing import Any, Generic
+
+import psycopg
+
+from tidefill import conditions
+from tidefill.conditions import Conditions
+from tidefill.core.keys import TOP, Key
+from tidefill.core.step import Changed
+from tidefill.core.version import Snapshot, Version, lies_between
+from tidefill.core.walk import Coverage, Range, Split, covered_ranges, rest
+from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamUnfit
+from tidefill.ports import F, Halves
+from tidefill.upstreams import postgres_head as heads
+from tidefill.upstreams.postgres_head import Head
+from tidefill.upstreams.postgres_log import KeyTexts, lsn_number, lsn_text, snapshot_text
+from tidefill.upstreams.postgres_reader import SNAPSHOT_GONE, Reader
+from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
+from tidefill.upstreams.postgres_table import (
+    RESYNC,
+    Leaf,
+    PgTable,
+    Survey,
+    check_fit,
+    check_published,
+    check_same,
+)
+from tidefill.upstreams.postgres_types import PgColumn, is_text, key_type, mapped, quoted_text
+
+SAMPLE_KEYS = 20_000
+READERS = 4  # of a chunk
+READER_ROWS_MIN = 20_000
+KEYS_PER_QUERY = 20_000
+KEYS_MAX = 1_000_000
+KEYS_SHARE_MAX = 0.5  # of the table: then it is read again
+SLOT_S_MAX = 10
+HELD_BYTES_MAX = 1 << 30
+POSTGRES = Conditions(equals="=")
+
+
+class PostgresUpstream(Generic[F]):
+    """A table of a server, read through one slot and one publication, which are ours to make and to remove unless
+    somebody else's are named. `reader` makes frames of queries. `walk` is the key if none is given."""
+
+    lasting = False
+
+    def __init__(
+        self,
+        reader: Reader[F],
+        server: PostgresServer,
+        table: PgTable,
+        *,
+        walk: Sequence[str] = (),
+        own_slot: bool = True,
+        own_publication: bool = True,
+    ) -> None:
+        self._reader = reader
+        self._server = server
+        self._table = table
+        self._given_walk = tuple(walk)
+        self._own_slot = own_slot
+        self._own_publication = own_publication
+        self._head: Head | None = None
+        self._first_xid: int | None = None
+        self._slot_then: int | None = None
+        self._released = 0
+        self._rows = 0
+        self._sample: tuple[Key, ...] | None = None
+        self._notices: tuple[str, ...] = ()
+        made = (own_slot, f"slot:{server.name}/{table.slot}"), (own_publication, _publication(server, table))
+        self.resources = tuple(name for own, name in made if own)
+
+    # What it needs.
+
+    @contextmanager
+    def _admin(self) -> Iterator[psycopg.Connection[Any]]:
+        """A session outside of any snapshot: the open head's, or one of its own."""
+        if self._head is not None and self._head.alive and not self._head.admin.closed:
+            yield self._head.admin
+        else:
+            with closing(self._server.session(self._application)) as session:
+                yield session
+
+    def _survey(self) -> Survey:
+        with self._admin() as admin:
+            return self._table.survey(admin)
+
+    @property
+    def _application(self) -> str:
+        return application(self._table)
+
+    def prepare(self, released: Version | None) -> None:
+        """The publication, then the slot, then, once, a transaction number: every transaction that the slot does not
+        tell of is older. (A new number each time would wait for ever while there is always somebody writing.)"""
+        seen = self._survey()
+        check_fit(self._table, seen)
+        if not seen.publication and self._own_publication:
+            self._make_publication()
+            seen = self._survey()
+        check_published(self._table, seen)
+        if not seen.slot:
+            self._make_slot()
+        if self._first_xid is None:
+            self._take_number()
+        self._released = _safe(released) if released is not None else 0
+        self._look_at(seen)
+
+    def _make_publication(self) -> None:
+        sql = f"CREATE PUBLICATION {identifier(self._table.publication)} FOR TABLE {self._table.sql}"
+        try:
+            with (
+                translated(f"the table {self._table.sql}"),
+                suppress(psycopg.errors.DuplicateObject),
+                self._admin() as admin,
+            ):
+                admin.execute(sql.encode())
+        except UpstreamUnfit as error:
+            raise UpstreamUnfit(
+                f"the role may not publish {self._table.sql}",
+                detail=error.detail,
+                hint=f"As its owner: {sql}; then name it: WITH (publication = '{self._table.publication}')",
+            ) from error
+
+    def _make_slot(self) -> None:
+        """It waits for those who write at this moment; somebody may take long."""
+        if not self._own_slot:
+            raise UpstreamUnfit(
+                f"there is no slot {self._table.slot}",
+                hint=f"SELECT pg_create_logical_replication_slot('{self._table.slot}', 'pgoutput')",
+            )
+        with self._admin() as admin, translated(f"the slot {self._table.slot}"):
+            try:
+                with admin.transaction():
+                    admin.execute(f"SET LOCAL statement_timeout = {SLOT_S_MAX * 1000}")
+                    admin.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (self._table.slot,))
+            except psycopg.errors.DuplicateObject:
+                return
+            except psycopg.errors.QueryCanceled:
+                raise NotYet(f"waits for {_oldest(admin)} to end, to make a slot") from None
+
+    def _take_number(self) -> None:
+        confirmed = self._survey().confirmed
+        if confirmed is None:
+            raise self._slot_gone()
+        with self._admin() as admin, translated("the server"):
+            row = admin.execute("SELECT pg_current_xact_id()::text").fetchone()
+        assert row is not None
+        self._first_xid, self._slot_then = int(row[0]), confirmed
+
+    def _wait_for_older(self, head: Head) -> None:
+        """The first version has to see every transaction that the slot does not tell of. If somebody has moved the slot
+        since the number was taken, the number is worth nothing."""
+        if head.confirmed is None:
+            raise self._slot_gone()
+        if head.confirmed != self._slot_then:
+            self._take_number()
+        if head.snapshot.xmin <= (self._first_xid or 0):
+            with translated("the server"):
+                raise NotYet(f"waits for {_oldest(head.admin)} to end, which is older than the slot")
+
+    def _slot_gone(self) -> HistoryGone:
+        return HistoryGone(f"the slot {self._table.slot} was dropped or moved by somebody else", hint=RESYNC)
+
+    # Versions.
+
+    @contextmanager
+    def open_head(self, *, first: bool) -> Iterator[Version]:
+        """A snapshot of now."""
+        with heads.open_head(self._server, self._table, self._application) as head:
+            self._look_at(head.survey)
+            if first:
+                self._wait_for_older(head)
+            self._head = head
+            carry = {"safe": lsn_text(head.told.safe), "end": lsn_text(head.end), **head.survey.carried()}
+            yield Version(head.survey.identity, head.snapshot, json.dumps(carry))
+
+    _seen: Survey | None = None
+
+    def _look_at(self, seen: Survey) -> Survey:
+        self._seen = seen
+        self._rows = max(self._rows, seen.rows)
+        self._notices = tuple(notice for column in seen.columns if (notice := mapped(column).notice))
+        return seen
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        return self._seen.key if self._seen else ()
+
+    @property
+    def _walk(self) -> tuple[str, ...]:
+        return self._given_walk or self._key
+
+    def _open(self, at: Version) -> Head:
+        head = self._head
+        if head is None or not head.alive or head.snapshot != _snapshot(at):
+            raise Unreadable("the snapshot is gone")
+        return head
+
+    def readable(self, at: Version) -> bool:
+        """Only inside its head."""
+        return self._head is not None and self._head.alive and self._head.snapshot == _snapshot(at)
+
+    def pressing(self, at: Version) -> bool:
+        """The slot holds much of the server's log."""
+        return self._seen is not None and self._seen.held > HELD_BYTES_MAX / 2
+
+    def lag_s(self, at: Version) -> float:
+        """Not known."""
+        return 0.0
+
+    def notices(self) -> Sequence[str]:
+        """Columns whose type is not known."""
+        return self._notices
+
+    def check(self, at: Version) -> None:
+        """The same table, and a slot that still holds all that was not taken in."""
+        seen = self._survey()
+        check_same(self._table, json.loads(at.carry), at.identity, seen)
+        self._check_slot(at, seen.confirmed)
+
+    def _check_slot(self, after: Version, confirmed: int | None) -> None:
+        if confirmed is None or confirmed > max(_safe(after), self._released):
+            raise self._slot_gone()
+
+    def lost(self, at: Version) -> None:
+        """`readable` knows."""
+        if self._head is not None and self._head.snapshot == _snapshot(at):
+            self._head.closed.set()
+
+    # Changes.
+
+    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+        """By the log; which of the rows were covered is not known."""
+        head = self._open(upto)
+        self._check_slot(after, head.confirmed)
+        if self._is_all_changed(after, head):
+            return Changed.ALL
+        told = any(one.keys for one in self._between(after, head))
+        return Changed.SOME if told or self._new_leaves(after, head) else Changed.NOTHING
+
+    def _between(self, after: Version, head: Head) -> Iterator[Any]:
+        old = _snapshot(after)
+        return (one for xid, one in head.told.transactions.items() if lies_between(xid, old, head.snapshot))
+
+    def _is_all_changed(self, after: Version, head: Head) -> bool:
+        """Rows came or went of which the log names no keys; or so many that it is cheaper to read all again."""
+        was = json.loads(after.carry)
+        known = {number for number, *_ in was["columns"]}
+        defaults = any(column.has_default for column in head.survey.columns if column.number not in known)
+        gone = set(was["leaves"]) - {leaf.mark for leaf in head.survey.leaves}
+        if defaults or gone or any(one.truncated for one in self._between(after, head)):
+            return True
+        keys = sum(len(one.keys) for one in self._between(after, head))
+        return keys > max(KEYS_PER_QUERY, min(KEYS_MAX, self._rows * KEYS_SHARE_MAX))
+
+    def _new_leaves(self, after: Version, head: Head) -> list[Leaf]:
+        known = set(json.loads(after.carry)["leaves"])
+        return [leaf for leaf in head.survey.leaves if leaf.mark not in known]
+
+    def _keys_of(self, leaf: Leaf, head: Head) -> Iterator[KeyTexts]:
+        """Through the table: that is what we may read. The partition's constraint lets the server leave out others."""
+        found = head.query(f"SELECT coalesce(pg_get_partition_constraintdef({leaf.oid}), 'true')")
+        texts = ", ".join(f"{identifier(name)}::text" for name in self._key)
+        inside = f"tableoid = {leaf.oid} AND ({found[0][0]})"
+        return (tuple(row) for row in head.query(f"SELECT {texts} FROM {self._table.sql} WHERE {inside}"))
+
+    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+        """Keys from the log, rows from the snapshot. Of a new partition all keys count: it may have come with rows."""
+        head = self._open(upto)
+        self._check_slot(after, head.confirmed)
+        keys = {key for one in self._between(after, head) for key in one.keys}
+        names = [identifier(name) for name in self._key]
+        for leaf in self._new_leaves(after, head):
+            keys.update(self._keys_of(leaf, head))
+        inside = self._within(covered_ranges(coverage), "t")
+        batches = list(_batches(sorted(keys), KEYS_PER_QUERY)) or [[]]
+        same = " AND ".join(f"t.{name} = k.{name}" for name in names)
+        removed = [self._read(head, self._key_columns, f"FROM {self._keys_sql(batch)} k", "k") for batch in batches]
+        added = [
+            self._read(
+                head, head.survey.columns,
+                f"FROM {self._keys_sql(batch)} k JOIN {self._table.sql} t ON {same} WHERE {inside}", "t",
+            )
+            for batch in batches
+        ]  # fmt: skip
+        return Halves(self._reader.union(removed), self._reader.union(added), images=False)
+
+    @property
+    def _key_columns(self) -> list[PgColumn]:
+        assert self._seen is not None
+        return [self._seen.column(name) for name in self._key]
+
+    def _keys_sql(self, keys: Sequence[KeyTexts]) -> str:
+        """The keys as a table, whose columns have the names and the types of the key's."""
+        arrays = [
+            f"{_array([key[place] for key in keys])}::{column.declared}[]"
+            for place, column in enumerate(self._key_columns)
+        ]
+        names = ", ".join(identifier(name) for name in self._key)
+        return f"(SELECT * FROM unnest({', '.join(arrays)}) AS u({names}))"
+
+    # Rows.
+
+    def rows(self, ranges: Sequence[Range], at: Version) -> F:
+        """From the snapshot, while its head is open, by several readers."""
+        head = self._open(at)
+        parts: list[Range | None] = [piece for part in ranges for piece in self._cut(part)]
+        frames = [
+            self._read(
+                head, head.survey.columns,
+                f"FROM {self._table.sql} t WHERE {'false' if part is None else self._within([part], 't')}", "t",
+            )
+            for part in parts or [None]
+        ]  # fmt: skip
+        return self._reader.union(frames)
+
+    def _cut(self, part: Range) -> list[Range]:
+        """In pieces of about the same size, for as many readers."""
+        if self._sample is None:
+            return [part]
+        inside = [key for key in self._sample if (part.after is None or key > part.after) and _upto(key, part)]
+        rows = len(inside) * self._rows_per_key
+        readers = min(READERS, max(1, int(rows / READER_ROWS_MIN)))
+        ends = [inside[len(inside) * number // readers] for number in range(1, readers)]
+        edges = [part.after, *dict.fromkeys(ends), part.upto]
+        return [Range(after, upto) for after, upto in pairwise(edges)]
+
+    def _within(self, ranges: Sequence[Range], alias: str) -> str:
+        walk = [self._column(name, alias) for name in self._walk]
+        found = POSTGRES.within(ranges, walk)
+        simple = [self._simple(part, walk) for part in ranges]
+        if simple and all(simple):
+            return "(" + " OR ".join(str(one) for one in simple) + ")"
+        return str(found).lower() if isinstance(found, bool) else found
+
+    def _simple(self, part: Range, walk: Sequence[conditions.Column]) -> str:
+        """As a comparison of rows, which an index serves; empty if NULLs or open ends are in the way."""
+        assert self._seen is not None
+        bounds = [bound for bound in (part.after, part.upto) if bound is not None]
+        whole = all(
+            len(bound.values) == len(walk) and None not in bound.values and TOP not in bound.values for bound in bounds
+        )
+        if not whole or not all(self._seen.column(name).not_null for name in self._walk):
+            return ""
+        row = f"({', '.join(column.name for column in walk)})"
+
+        def constants(bound: Key) -> str:
+            return ", ".join(column.literal(value) for column, value in zip(walk, bound.values, strict=True))
+
+        tests = [
+            f"{row} {operator} ({constants(bound)})"
+            for operator, bound in ((">", part.after), ("<=", part.upto))
+            if bound is not None
+        ]
+        return f"({' AND '.join(tests)})" if tests else "true"
+
+    def _column(self, name: str, alias: str) -> conditions.Column:
+        assert self._seen is not None
+        column = self._seen.column(name)
+        collated = '::text COLLATE "C"' if is_text(column) else ""
+        return conditions.Column(f"{alias}.{identifier(name)}{collated}", key_type(column).literal)
+
+    def _read(self, head: Head, columns: Sequence[PgColumn], sql: str, alias: str) -> F:
+        """What the query gives, as Spark's types. It fails where the snapshot was not taken over."""
+        sent = [f"{_sent(column, alias)} AS c{column.number}" for column in columns]
+        guard = (
+            f"(SELECT CASE pg_current_snapshot()::text WHEN '{snapshot_text(head.snapshot)}' THEN true "
+            f"ELSE ('{SNAPSHOT_GONE} ' || pg_current_snapshot()::text)::boolean END)"
+        )
+        query = f"SELECT {', '.join(sent)} {sql} {'AND' if ' WHERE ' in sql else 'WHERE'} {guard}"
+        return self._reader.read(head, columns, query)
+
+    # Places.
+
+    @property
+    def _rows_per_key(self) -> float:
+        return self._rows / max(len(self._sample or ()), 1)
+
+    def _keys_in(self, head: Head, sql: str) -> list[Key]:
+        types = [key_type(head.survey.column(name)) for name in self._walk]
+        texts = ", ".join(f"({_sent(head.survey.column(name), 't')})::text" for name in self._walk)
+        found = head.query(f"SELECT {texts} FROM {self._table.sql} t {sql}")
+        return [
+            Key(tuple(None if text is None else kind.value(text) for kind, text in zip(types, row, strict=True)))
+            for row in found
+        ]
+
+    def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
+        """From a sample. Where the server cannot compare as we do without reading everything, there are none."""
+        left = rest(split)
+        if left is None or not self._is_ordered():
+            return ()
+        if self._sample is None:
+            self._sample = self._sampled(self._open(at))
+        inside = [key for key in self._sample if left.holds(key)]
+        stride = max(1, round(rows / max(self._rows_per_key, 1e-9)))
+        return inside[stride - 1 : -1 : stride]
+
+    def _is_ordered(self) -> bool:
+        assert self._seen is not None
+        return all(self._seen.column(name).bytewise for name in self._walk if is_text(self._seen.column(name)))
+
+    def _sampled(self, head: Head) -> tuple[Key, ...]:
+        if self._rows <= SAMPLE_KEYS:
+            self._rows = int(head.query(f"SELECT count(*) FROM {self._table.sql}")[0][0])
+        percent = 100.0 * SAMPLE_KEYS / max(self._rows, 1)
+        sampling = f"TABLESAMPLE SYSTEM ({percent:.6f}) REPEATABLE (1)" if percent < 100 else ""
+        return tuple(sorted(set(self._keys_in(head, sampling))))
+
+    def greatest(self, at: Version) -> Key | None:
+        """In the snapshot."""
+        head = self._open(at)
+        order = ", ".join(f"{self._column(name, 't').name} DESC NULLS LAST" for name in self._walk)
+        return next(iter(self._keys_in(head, f"ORDER BY {order} LIMIT 1")), None)
+
+    def estimate(self) -> int:
+        """By the server's statistics, or the last count."""
+        return self._rows
+
+    def check_keys(self, at: Version) -> None:
+        """The server enforces its primary key."""
+        self._open(at)
+
+    def release(self, version: Version) -> None:
+        """Let the slot go on to the first commit that the version does not see."""
+        safe = _safe(version)
+        self._released = max(self._released, safe)
+        seen = self._survey()
+        if seen.confirmed is not None and safe > seen.confirmed:
+            with suppress(NotYet), translated(f"the slot {self._table.slot}"), self._admin() as admin:
+                admin.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self._table.slot, lsn_text(safe)))
+
+
+def application(table: PgTable) -> str:
+    """The name under which sessions that read the table are seen on the server."""
+    return f"tidefill {table.slot}"[:63]
+
+
+def _oldest(admin: psycopg.Connection[Any]) -> str:
+    """Who has been writing for the longest time, in words."""
+    prepared = "SELECT 'the prepared transaction ' || gid FROM pg_prepared_xacts ORDER BY prepared LIMIT 1"
+    running = (
+        "SELECT 'the transaction of ' || usename || ' (process ' || pid || ', ' || application_name || ')' "
+        "FROM pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY age(backend_xid) DESC LIMIT 1"
+    )
+    for query in (prepared, running):
+        row = admin.execute(query.encode()).fetchone()
+        if row is not None:
+            return str(row[0])
+    return "a transaction"
+
+
+def _publication(server: PostgresServer, table: PgTable) -> str:
+    return f"publication:{server.name}/{table.publication}"
+
+
+def remove_slot(server: PostgresServer, name: str) -> None:
+    """If it is there."""
+    with server.session("tidefill") as session, translated(f"the slot {name}"):
+        session.execute(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s AND active", (name,)
+        )
+        session.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", (name,)
+        )
+
+
+def remove_publication(server: PostgresServer, name: str) -> None:
+    """If it is there."""
+    with server.session("tidefill") as session, translated(f"the publication {name}"):
+        session.execute(f"DROP PUBLICATION IF EXISTS {identifier(name)}".encode())
+
+
+def _sent(column: PgColumn, alias: str) -> str:
+    return mapped(column).sent.format(f"{alias}.{identifier(column.name)}")
+
+
+def _array(texts: Sequence[str]) -> str:
+    """An array of these values as a constant."""
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return quoted_text("{" + ",".join(f'"{text}"' for text in escaped) + "}")
+
+
+def _batches(keys: Sequence[KeyTexts], size: int) -> Iterator[Sequence[KeyTexts]]:
+    return (keys[place : place + size] for place in range(0, len(keys), size))
+
+
+def _upto(key: Key, part: Range) -> bool:
+    return part.upto is None or key <= part.upto
+
+
+def _snapshot(version: Version) -> Snapshot:
+    assert isinstance(version.point, Snapshot)
+    return version.point
+
+
+def _safe(version: Version) -> int:
+    return lsn_number(json.loads(version.carry)["safe"])

@@ -1,0 +1,86 @@
+"""Whether a table of PostgreSQL can be followed: asked before anything is made. Each refusal says what mends it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import psycopg
+
+from tidefill.errors import UpstreamUnfit
+from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
+from tidefill.upstreams.postgres_table import PgTable, Survey, check_fit, check_published
+from tidefill.upstreams.postgres_types import key_type
+
+VERSION_MIN = 150000
+
+_RIGHTS = """
+SELECT current_user, current_database(),
+  (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user),
+  has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+  pg_has_role(c.relowner, 'USAGE') AND has_database_privilege(current_database(), 'CREATE'),
+  current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s
+"""
+
+
+def preflight(server: PostgresServer, table: PgTable, publication_given: bool, slot_given: bool) -> Survey:
+    """What the table is; UpstreamUnfit if it cannot be followed."""
+    with closing(server.session("tidefill")) as session, translated(f"the server of {server.name}"):
+        _check_server(session, server.name)
+        seen = table.survey(session)
+        _check_rights(session, table, publication_given, slot_given)
+    check_fit(table, seen)
+    for name in seen.key:
+        key_type(seen.column(name))
+    if publication_given:
+        check_published(table, seen)
+    if slot_given and seen.slot != "ours":
+        raise UpstreamUnfit(
+            f"there is no slot {table.slot} that can be used",
+            hint=f"SELECT pg_create_logical_replication_slot('{table.slot}', 'pgoutput')",
+        )
+    return seen
+
+
+def _check_server(session: psycopg.Connection[Any], name: str) -> None:
+    if session.info.server_version < VERSION_MIN:
+        raise UpstreamUnfit(f"the server of {name} is too old", hint="PostgreSQL 15 or later is needed.")
+    row = session.execute("SELECT pg_is_in_recovery(), current_setting('wal_level')").fetchone()
+    assert row is not None
+    if row[0]:
+        raise UpstreamUnfit(
+            f"the server of {name} is a standby", hint="Give the connection the address of the primary."
+        )
+    if row[1] != "logical":
+        raise UpstreamUnfit(
+            f"the server of {name} does not record changes by row",
+            detail=f"wal_level is {row[1]}",
+            hint="ALTER SYSTEM SET wal_level = logical; then restart the server.",
+        )
+
+
+def _check_rights(session: psycopg.Connection[Any], table: PgTable, publication_given: bool, slot_given: bool) -> None:
+    row = session.execute(_RIGHTS, (table.schema, table.name)).fetchone()
+    assert row is not None
+    role, database, replicates, reads, publishes, free_slots = row
+    who = identifier(role)
+    if not reads:
+        raise UpstreamUnfit(
+            f"the role {role} may not read {table.sql}",
+            hint=f"GRANT USAGE ON SCHEMA {identifier(table.schema)} TO {who}; GRANT SELECT ON {table.sql} TO {who}",
+        )
+    if not replicates:
+        raise UpstreamUnfit(f"the role {role} may not read the log", hint=f"ALTER ROLE {who} REPLICATION")
+    if not publishes and not publication_given:
+        raise UpstreamUnfit(
+            f"the role {role} may not publish {table.sql}",
+            detail=f"To make a publication it has to own the table and may have to create in {database}.",
+            hint=f"As its owner: CREATE PUBLICATION {identifier('tidefill_' + table.name)} FOR TABLE {table.sql}; "
+            f"then create the replica WITH (publication = 'tidefill_{table.name}').",
+        )
+    if not slot_given and free_slots < 1:
+        raise UpstreamUnfit(
+            "the server has no free replication slot",
+            hint="Drop one that nobody uses (pg_replication_slots), or raise max_replication_slots and restart.",
+        )

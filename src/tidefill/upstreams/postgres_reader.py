@@ -1,0 +1,58 @@
+"""How the rows of a query in PostgreSQL become a frame: with Spark's own reader, in the exported snapshot of a head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from tidefill.ports import F
+from tidefill.spark.faults import SNAPSHOT_GONE as SNAPSHOT_GONE
+from tidefill.spark.faults import translated
+from tidefill.upstreams.postgres_head import Head
+from tidefill.upstreams.postgres_server import PostgresServer
+from tidefill.upstreams.postgres_types import PgColumn, mapped
+
+FETCH_ROWS = 10_000  # without a number the driver forgets the snapshot, and reads all rows at once
+
+
+class Reader(Protocol[F]):
+    """Makes frames."""
+
+    def read(self, head: Head, columns: Sequence[PgColumn], query: str) -> F:
+        """The rows of a query that sends these columns, named by their numbers, evaluated late."""
+
+    def union(self, frames: Sequence[F]) -> F:
+        """The rows of all of them."""
+
+
+class SparkReader:
+    """Each query is a partition with a session of its own."""
+
+    def __init__(self, spark: SparkSession, server: PostgresServer, application: str) -> None:
+        self._spark = spark
+        self._server = server
+        self._application = application
+
+    def read(self, head: Head, columns: Sequence[PgColumn], query: str) -> DataFrame:
+        """Through JDBC."""
+        options = self._server.jdbc(self._application, head.exported)
+        with translated():
+            frame = (
+                self._spark.read.format("jdbc")
+                .options(**options, dbtable=f"({query}) q", fetchsize=FETCH_ROWS, pushDownPredicate=False)
+                .load()
+            )
+            return frame.select(*map(_as_spark, columns))
+
+    def union(self, frames: Sequence[DataFrame]) -> DataFrame:
+        """By position: they are of the same columns."""
+        return reduce(DataFrame.unionAll, frames)
+
+
+def _as_spark(column: PgColumn) -> Column:
+    how = mapped(column)
+    return f.expr(how.read.format(f"c{column.number}")).cast(how.becomes).alias(column.name)

@@ -1,0 +1,45 @@
+"""The adapter of PostgreSQL keeps the contract of upstreams on a real server: some tests always, all in a soak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.replica.harness import Postgres, PostgresUpstreamHarness
+from tidefill.testing.conformance_upstream import UPSTREAM_SUITE, UpstreamTest
+
+ALWAYS = {
+    "a_head_stands_still",
+    "a_version_lasts_or_ends_with_its_head",
+    "changes_of_every_kind_in_every_place",
+    "a_row_changes_its_key",
+    "a_commit_that_changes_no_row",
+    "truncate_is_a_change_of_all",
+    "a_backfill_among_writes",
+    "lost_history",
+    "another_table_under_the_name",
+    "an_idle_release_outlives_a_restart",
+    "walks_composite_keys",
+}
+
+
+def marked(suite: Iterable[Any]) -> list[Any]:
+    """The suite, with what is too long for every day marked so."""
+    marks = {True: (), False: (pytest.mark.soak,)}
+    return [pytest.param(test, id=test.__name__, marks=marks[test.__name__ in ALWAYS]) for test in suite]
+
+
+@pytest.fixture
+def harness(spark: SparkSession, postgres: Postgres) -> Iterator[PostgresUpstreamHarness]:
+    made = PostgresUpstreamHarness(spark, postgres)
+    yield made
+    made.remove()
+
+
+@pytest.mark.parametrize("test", marked(UPSTREAM_SUITE))
+def test_upstream(test: UpstreamTest, harness: PostgresUpstreamHarness) -> None:
+    # R2, R3, R6, R13, R14, R21, R31
+    test(harness)

@@ -1,0 +1,218 @@
+"""Whatever four writers do, every commit of ours is exact; and what would be wrong is found."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.replica.harness import Postgres
+from tests.replica.stress import Effects, SessionReader, Stress
+from tidefill.core.version import Snapshot, Version
+from tidefill.core.walk import Range
+from tidefill.errors import NotYet, Unreadable
+from tidefill.testing.world import Violation
+from tidefill.upstreams import postgres_head, postgres_log
+from tidefill.upstreams.postgres import PostgresUpstream
+from tidefill.upstreams.postgres_head import Head
+from tidefill.upstreams.postgres_log import Told, Transaction, lsn_number
+from tidefill.upstreams.postgres_table import PgTable
+
+ROUNDS = 8
+ROUNDS_OF_A_SOAK = 300
+ROUNDS_OF_A_PLANT = 12
+EVERYTHING = (Range(None, None),)
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_random_writers(postgres: Postgres, seed: int) -> None:
+    # R21, R22, R23
+    done = Stress(postgres, seed).run()
+    assert done.commits > 6
+    assert done.crashes > 0
+
+
+@pytest.mark.soak
+def test_random_writers_for_long(postgres: Postgres) -> None:
+    for seed in range(ROUNDS, ROUNDS + ROUNDS_OF_A_SOAK):
+        Stress(postgres, seed).run()
+
+
+# Planted faults: a checker that finds nothing proves nothing.
+
+
+class ByPlace(Effects):
+    """Takes what lies behind the place where the last look ended, visible or not."""
+
+    def _between(self, after: Version, head: Head) -> Iterator[Transaction]:
+        end = lsn_number(json.loads(after.carry)["end"])
+        return (one for one in head.told.transactions.values() if one.at >= end)
+
+
+def everything(log: Iterable[Transaction], seen: Snapshot, end: int) -> Told:
+    return Told(seen, dict(enumerate(log)), end)
+
+
+def past_the_invisible(log: Iterable[Transaction], seen: Snapshot, end: int) -> Told:
+    found = TOLD(log, seen, end)
+    return Told(seen, found.transactions, end)
+
+
+TOLD = postgres_log.told
+PLANTS: dict[str, tuple[type[Effects], Callable[..., Told]]] = {
+    "by place in the log": (ByPlace, everything),
+    "slot advanced past an invisible commit": (Effects, past_the_invisible),
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_fault_is_found(postgres: Postgres, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, told = PLANTS[name]
+    monkeypatch.setattr(postgres_head, "told", told)
+    with pytest.raises(Violation, match="I1 covered"):
+        rounds(postgres, make)
+
+
+def rounds(postgres: Postgres, make: type[Effects]) -> None:
+    for seed in range(1, 2 * ROUNDS_OF_A_PLANT, 2):
+        Stress(postgres, seed, make).run()
+
+
+# The first version.
+
+
+def upstream_of(postgres: Postgres, name: str, make: type[PostgresUpstream[Any]] = PostgresUpstream) -> Any:
+    return make(SessionReader(), postgres.ours, PgTable("public", name, name, name), own_publication=False)
+
+
+@contextmanager
+def table(postgres: Postgres, name: str) -> Iterator[str]:
+    postgres.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, value int)")
+    postgres.execute(f"INSERT INTO {name} SELECT n, n FROM generate_series(1, 100) n")
+    postgres.publish(name, name)
+    try:
+        yield name
+    finally:
+        postgres.drop(name, name, name)
+
+
+@contextmanager
+def commit_that_hangs(postgres: Postgres, sql: str) -> Iterator[Callable[[], None]]:
+    """A transaction whose commit is in the log, and which nobody sees until the standby, that there is not, answers."""
+
+    def set_standby(names: str) -> None:
+        postgres.execute("SET synchronous_commit = local")
+        postgres.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
+        postgres.execute("SELECT pg_reload_conf()")
+
+    def commit() -> None:
+        with psycopg.connect(postgres.server.url(), autocommit=True) as session:
+            session.execute(sql.encode())
+
+    def wait_until(query: str) -> None:
+        deadline_s = time.monotonic() + 10
+        while not postgres.execute(query):
+            assert time.monotonic() < deadline_s, query
+            time.sleep(0.01)
+
+    set_standby("'nobody'")
+    wait_until("SELECT 1 WHERE current_setting('synchronous_standby_names') = 'nobody'")
+    writer = threading.Thread(target=commit)
+    writer.start()
+    try:
+        wait_until("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+
+        def show() -> None:
+            set_standby("''")
+            writer.join()
+
+        yield show
+    finally:
+        set_standby("''")
+        writer.join()
+
+
+class Impatient(PostgresUpstream[Any]):
+    def _wait_for_older(self, head: Head) -> None:
+        """Takes the first snapshot there is."""
+
+
+@contextmanager
+def slot_behind_a_hanging_commit(postgres: Postgres, name: str) -> Iterator[Callable[[], None]]:
+    """A slot that somebody made and has moved on, past a commit that nobody sees yet."""
+    postgres.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", name)
+    with commit_that_hangs(postgres, f"INSERT INTO {name} VALUES (1000, 1)") as show:
+        postgres.execute("SELECT pg_replication_slot_advance(%s, pg_current_wal_flush_lsn())", name)
+        yield show
+
+
+def test_the_first_version_has_what_the_slot_does_not_tell(postgres: Postgres) -> None:
+    # R22
+    with table(postgres, "hanging") as name, slot_behind_a_hanging_commit(postgres, name) as show:
+        upstream = upstream_of(postgres, name)
+        upstream.prepare(None)
+        with pytest.raises(NotYet, match="older than the slot"), upstream.open_head(first=True):
+            pass
+        show()
+        with upstream.open_head(first=True) as first:
+            assert (1000, 1) in upstream.rows(EVERYTHING, first)()
+
+
+def test_who_does_not_wait_loses_what_the_slot_does_not_tell(postgres: Postgres) -> None:
+    # R22
+    with table(postgres, "impatient") as name:
+        upstream = upstream_of(postgres, name, Impatient)
+        with slot_behind_a_hanging_commit(postgres, name):
+            upstream.prepare(None)
+            with upstream.open_head(first=True) as first:
+                assert (1000, 1) not in upstream.rows(EVERYTHING, first)()
+        with upstream.open_head(first=False) as later:
+            assert upstream.changes(first, later, ()).removed() == [], "lost"
+
+
+# The lock.
+
+
+def rewrite(postgres: Postgres, name: str) -> threading.Thread:
+    def alter() -> None:
+        with closing(psycopg.connect(postgres.server.url(), autocommit=True)) as session:
+            session.execute(f"ALTER TABLE {name} ALTER COLUMN value TYPE bigint".encode())
+
+    thread = threading.Thread(target=alter)
+    thread.start()
+    return thread
+
+
+def test_a_rewrite_waits_for_the_head_no_longer_than_it_may(postgres: Postgres) -> None:
+    # R24
+    with table(postgres, "rewritten") as name:
+        upstream = upstream_of(postgres, name)
+        upstream.prepare(None)
+        with upstream.open_head(first=True) as head:
+            frame = upstream.rows(EVERYTHING, head)
+            assert len(frame()) == 100
+            altering = rewrite(postgres, name)
+            altering.join(30)
+            assert not altering.is_alive(), "we gave way"
+            assert not upstream.readable(head)
+            with pytest.raises(Unreadable):
+                frame()
+
+
+def test_without_the_lock_a_rewrite_empties_the_snapshot(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R24
+    monkeypatch.setattr(postgres_head, "LOCK", "SELECT 1")
+    with table(postgres, "unlocked") as name:
+        upstream = upstream_of(postgres, name)
+        upstream.prepare(None)
+        seen = upstream._survey()
+        monkeypatch.setattr(PgTable, "survey", lambda self, session: seen)
+        with upstream.open_head(first=True) as head:
+            rewrite(postgres, name).join()
+            assert upstream.rows(EVERYTHING, head)() == []
