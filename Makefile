@@ -1,6 +1,6 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo lint types simulate bench-lake soak ci
+.PHONY: help setup test demo lint types simulate bench-lake bench-replica soak ci
 
 bin := .venv/bin
 ready := .venv/.ready
@@ -32,6 +32,9 @@ simulate: $(ready) ## try 2,000 random histories (about a minute)
 
 bench-lake: $(ready) ## measure a backfill against CTAS, and a live step against MERGE (twenty minutes)
 	@$(bin)/python -m benchmarks.lake
+
+bench-replica: $(ready) ## measure a replica of PostgreSQL against Spark's own reader (PEERS=1: and others; ten minutes)
+	@$(bin)/python -m benchmarks.replica
 
 soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)
 	@$(bin)/tidefill simulate --seeds 20000

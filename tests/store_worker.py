@@ -6,16 +6,16 @@ prints as JSON what each says that it did. The processes are forked, so that the
 """
 
 import json
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from random import Random
 from typing import Any
+
+import sqlalchemy as sa
 
 from tidefill.core.jobs import Job, Pause, acquire, fenced, intend, release_lease, wish_pause, wish_resume
 from tidefill.core.lifecycle import Life
@@ -114,15 +114,20 @@ def contend(path: str, worker: int) -> dict[str, Any]:
     """Several at odds over what a name shall be, a table, a job or nothing, while others read whatever it is. What is
     seen comes from one statement, for two would see two moments."""
     chance, outcomes, seen = Random(worker), [], []
-    with open_store(path) as store, closing(sqlite3.connect(path, timeout=10.0)) as looking:
+    with open_store(path) as store:
         for number in range(OPERATIONS):
             operate, mark = chance.choice(CONTEND), f"{worker}-{number}"
             name = chance.choice((CONTENDED, CONTENDED.upper()))
             outcomes.append(f"{operate.__name__}: {_outcome(partial(operate, store, name, mark))}")
-            seen.append(looking.execute(LOOK, {"name": CONTENDED, "reader": f"{READER}%"}).fetchone())
+            seen.append(_look(store))
             if outcomes[-1] == "reader: done":
                 store.change(mark, _dropped)  # a name that is always read could never be taken away
     return {"outcomes": outcomes, "seen": seen}
+
+
+def _look(store: SqlStore) -> tuple[int, ...]:
+    with store._reading() as connection:
+        return tuple(connection.execute(sa.text(LOOK), {"name": CONTENDED, "reader": f"{READER}%"}).one())
 
 
 def _outcome(operate: Callable[[], object]) -> str:

@@ -340,11 +340,11 @@ def test_connections(config: Config, environ: dict[str, str]) -> None:
     urls = {
         "set": "env:SET_URL",
         "unset": "env:UNSET_URL",
-        "plain": "postgresql://host/shop",
-        "secret": "postgresql://ada:hunter2@host/shop",
+        "plain": "postgresql://127.0.0.1:1/shop",
+        "secret": "postgresql://ada:hunter2@127.0.0.1:1/shop",
     }
     config = replace(config, connections=tuple(Connection(name, url) for name, url in urls.items()))
-    findings = examine(config, {**environ, "SET_URL": "postgresql://ada:hunter2@host"}, NOW_S)
+    findings = examine(config, {**environ, "SET_URL": "postgresql://ada:hunter2@127.0.0.1:1/shop"}, NOW_S)
     told = {each.what: each for each in findings if each.what.startswith("connection ")}
     assert {what: each.verdict.value for what, each in told.items()} == {
         "connection set": "ok",
@@ -354,6 +354,8 @@ def test_connections(config: Config, environ: dict[str, str]) -> None:
     }
     assert "UNSET_URL" in told["connection unset"].fact
     assert told["connection unset"].remedy.startswith("export UNSET_URL=")
+    servers = {each.what: each.verdict.value for each in findings if each.what.startswith("server of ")}
+    assert servers == {"server of set": "bad", "server of plain": "bad", "server of secret": "bad"}
     assert "hunter2" not in repr(findings)
 
 
@@ -427,10 +429,19 @@ def test_a_folder_that_no_job_lists(config: Config, environ: dict[str, str]) -> 
     (Path(config.warehouse) / f"file-{1:032x}-1").touch()
     (Path(config.warehouse) / f"link-{1:032x}-1").symlink_to(listed)
     resources = (f"path:{listed}", f"view:orders@{listed}")
-    stored(config, job("orders", life=Life.DROPPED, resources=resources))
+    stored(config, job("orders", life=Life.DROPPED, resources=resources, ended_at_s=NOW_S))
     (finding,) = bad(config, environ)
     assert (finding.what, finding.verdict) == ("orphan", Verdict.WARNING)
     assert finding.remedy.endswith(f"rm -r {orphan}")
+
+
+def test_what_could_not_be_removed(config: Config, environ: dict[str, str]) -> None:
+    # R39
+    gone = job("orders", life=Life.DROPPED, resources=("slot:shop/tidefill_1",), ended_at_s=NOW_S - 1000)
+    stored(config, gone)
+    (finding,) = bad(config, environ)
+    assert (finding.what, finding.verdict) == ("job orders", Verdict.WARNING)
+    assert "slot:shop/tidefill_1" in finding.fact
 
 
 def test_a_warehouse_may_be_reached_by_another_path(tmp_path: Path, config: Config, environ: dict[str, str]) -> None:

@@ -175,8 +175,13 @@ def test_of_five_creators_of_one_name_one_wins(file: Path) -> None:
 
 # R19: the same names created by ten processes at once
 def test_ten_processes(file: Path) -> None:
-    done = _work_together(file, "share")
-    with open_store(file) as store:
+    check_ten_processes(str(file))
+
+
+def check_ten_processes(place: str) -> None:
+    """At a store that does not exist yet."""
+    done = _work_together(place, "share")
+    with open_store(place) as store:
         jobs = {job.name: job for job in store.jobs()}
     assert sorted(jobs) == sorted(NAMES)
     assert Counter(name for one in done for name in one["created"]) == Counter(NAMES), "each was created once"
@@ -191,7 +196,12 @@ def test_ten_processes(file: Path) -> None:
 
 # R19: one name for a table and a job, created, read and dropped by ten processes at once
 def test_ten_processes_at_odds_over_one_name(file: Path) -> None:
-    done = _work_together(file, "contend")
+    check_ten_processes_at_odds(str(file))
+
+
+def check_ten_processes_at_odds(place: str) -> None:
+    """The same."""
+    done = _work_together(place, "contend")
     seen = Counter(tuple(look) for one in done for look in one["seen"])
     for jobs, tables, readers in seen:
         assert jobs + tables <= 1, "a name is one thing"
@@ -199,13 +209,13 @@ def test_ten_processes_at_odds_over_one_name(file: Path) -> None:
     outcomes = Counter(outcome for one in done for outcome in one["outcomes"])
     for outcome in ("table: done", "job: done", "reader: done", "no_table: done"):
         assert outcomes[outcome], f"not once {outcome}: the test tests nothing"
-    with open_store(file) as store:
+    with open_store(place) as store:
         assert store.find(CONTENDED) is None or store.table(CONTENDED) is None
 
 
-def _work_together(file: Path, what: str) -> list[dict[str, Any]]:
+def _work_together(place: str, what: str) -> list[dict[str, Any]]:
     """What each of ten processes says that it did."""
-    command = [sys.executable, "-m", "tests.store_worker", str(file), "10", what]
+    command = [sys.executable, "-m", "tests.store_worker", place, "10", what]
     done = subprocess.run(command, cwd=REPO, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 

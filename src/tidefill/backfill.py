@@ -33,7 +33,7 @@ from tidefill.core.step import (
 )
 from tidefill.core.version import Version, newer
 from tidefill.core.walk import Split
-from tidefill.errors import CommitConflict, KeyNotUnique, RetryLater, Unreadable, VerifyFailed
+from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Unreadable, VerifyFailed
 from tidefill.ports import Append, Compared, Derivation, Halves, Merge, Replace, Target, TargetWrite, Upstream
 
 F = TypeVar("F")
@@ -266,6 +266,24 @@ class Backfill(Generic[F]):
         for table, upstream in self._upstreams.items():
             upstream.check(versions[table])
         return self._target.compare(expected, truth.checked)
+
+    def compare_now(self, truth: Truth) -> Compared:
+        """The target as it is with a recompute of what it covers. Where its version cannot be read any more, with the
+        newest one, but for what changed since."""
+        state = truth.state
+        if all(upstream.lasting for upstream in self._upstreams.values()):
+            return self.compare(truth, state.versions)
+        ((table, upstream),) = self._upstreams.items()
+        (name,) = self.shape.tables
+        at, coverage = state.versions[table], state.coverage[name]
+        with upstream.open_head(first=False) as head:
+            upstream.check(at)
+            changed = upstream.changed(at, head, coverage)
+            if changed is Changed.ALL:
+                raise NotYet("all of the input has changed since the last commit", hint="Wait for the next one.")
+            expected = self._derivation.whole({name: upstream.rows(walk.covered_ranges(coverage), head)})
+            but = upstream.changes(at, head, coverage).removed if changed is Changed.SOME else None
+            return self._target.compare(expected, truth.checked, but)
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NAME_CHARACTERS_MAX = 63
 DEFAULT_SCHEMA = "public"
+PREFIX = "tidefill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,14 @@ class Found:
     walk_reason: str
     in_order: bool
     notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A server's release, and the slots on it that this store has made."""
+
+    release: str
+    slots: tuple[str, ...]
 
 
 class Databases:
@@ -91,7 +100,7 @@ class Databases:
             from tidefill.upstreams.postgres import PostgresUpstream, application
             from tidefill.upstreams.postgres_reader import SparkReader
         source = self.source_of(definition)
-        table = self._table(source, f"tidefill_{self._store_id()[:8]}_{job.id}_{job.generation}")
+        table = self._table(source, f"{PREFIX}_{self._store_id()[:8]}_{job.id}_{job.generation}")
         server = self._server(source.connection)
         return PostgresUpstream(
             SparkReader(session, server, application(table)), server, table,
@@ -126,6 +135,13 @@ class Databases:
             raise
         except TidefillError as error:
             raise Unavailable(f"the {kind} {name} cannot be removed", detail=str(error)) from error
+
+    def answer(self, connection: str) -> Answer:
+        """What the server of a connection says of itself."""
+        with _with_driver():
+            from tidefill.upstreams.postgres_preflight import introduce
+        release, slots = introduce(self._server(connection), f"{PREFIX}_{self._store_id()[:8]}_")
+        return Answer(release, tuple(slots))
 
     def _server(self, connection: str) -> PostgresServer:
         from tidefill.upstreams.postgres_server import PostgresServer

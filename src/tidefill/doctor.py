@@ -26,6 +26,7 @@ from typing import TypeAlias, assert_never
 from tidefill.config import Config, Connection, masked
 from tidefill.core.jobs import Job, Pause
 from tidefill.core.lifecycle import Life
+from tidefill.databases import Databases
 from tidefill.engine import STORE_FILE
 from tidefill.errors import InvalidSetting, RetryLater, TidefillError
 from tidefill.files import local_path
@@ -368,7 +369,43 @@ def _connection(case: _Case, connection: Connection) -> Finding:
     return Finding(what, Verdict.OK, f"{variable} is set")
 
 
+def _servers(case: _Case) -> Iterator[Finding]:
+    """Those that can be asked: what is wrong with a connection's settings is found by `_connections`."""
+    if not case.config.connections:
+        return
+    listed = {resource.rpartition("/")[2] for row in _rows(case) or () for resource in row.resources}
+    for connection in case.config.connections:
+        with suppress(InvalidSetting):
+            yield from _server(case, connection.name, case.config.connection_url(connection.name, case.environ), listed)
+
+
+def _server(case: _Case, name: str, url: str, listed: set[str]) -> Iterator[Finding]:
+    what, store_id = f"server of {name}", _store_id(case)
+    try:
+        answer = Databases([name], lambda _: url, lambda: store_id).answer(name)
+    except TidefillError as error:
+        remedy = error.hint or "Check the URL, that the server runs, and that it lets you in: psql URL"
+        yield Finding(what, Verdict.BAD, masked(_told(error.fact, error.detail)), remedy)
+        return
+    yield Finding(what, Verdict.OK, f"PostgreSQL {answer.release} answers")
+    orphans = [slot for slot in answer.slots if slot not in listed] if store_id else []
+    yield from _some(what, [_orphaned_slot(what, slot) for slot in orphans])
+
+
+def _orphaned_slot(what: str, slot: str) -> Finding:
+    fact = f"no job of this store knows the slot {slot}, which keeps the log of the server"
+    return Finding(what, Verdict.WARNING, fact, f"SELECT pg_drop_replication_slot('{slot}')")
+
+
 # The jobs.
+
+
+def _store_id(case: _Case) -> str:
+    """Empty if there is no store that can be opened."""
+    if _rows(case) is None:
+        return ""
+    with open_store(case.store_file, busy_s=BUSY_S) as store:
+        return store.store_id()
 
 
 def _rows(case: _Case) -> Sequence[Job] | None:
@@ -383,6 +420,7 @@ def _rows(case: _Case) -> Sequence[Job] | None:
 
 
 def _jobs(case: _Case) -> Iterator[Finding]:
+    yield from _some("jobs", [_residue(row) for row in _rows(case) or () if _has_residue(row, case.now_s)])
     rows = [row for row in _rows(case) or () if row.life is not Life.DROPPED]
     if not rows:
         return
@@ -392,6 +430,16 @@ def _jobs(case: _Case) -> Iterator[Finding]:
     yield from _some("jobs", [_failed(row) for row in rows if row.life is Life.FAILED and not _is_wished(row)])
     if not alive:  # one that is alive comes to every job in time
         yield from _some("jobs", [_left_alone(row) for row in rows if _has_work(row)])
+
+
+def _has_residue(row: Job, now_s: float) -> bool:
+    """Whether something of a dropped job could not be removed at the time when it should have been."""
+    return row.life is Life.DROPPED and bool(row.resources) and now_s > row.ended_at_s + 2 * LEASE_S
+
+
+def _residue(row: Job) -> Finding:
+    fact = f"dropped, but not everything of it is removed yet: {', '.join(row.resources)}"
+    return Finding(f"job {row.name}", Verdict.WARNING, fact, "tidefill run (it is tried again as long as that runs)")
 
 
 def _is_run(row: Job, now_s: float) -> bool:
@@ -485,6 +533,7 @@ CHECKS: tuple[tuple[str, _Check], ...] = (
     ("store", _store),
     ("warehouse", _warehouse),
     ("connections", _connections),
+    ("servers", _servers),
     ("jobs", _jobs),
     ("orphans", _orphans),
 )

@@ -54,11 +54,11 @@ from tidefill.errors import (
 )
 from tidefill.logs import log_to
 from tidefill.owners import is_gone, new_owner
-from tidefill.runner import Runner, anchor_from_text
+from tidefill.runner import Runner, anchor_from_text, versions_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
 from tidefill.status import point_of, status_of, version_of
-from tidefill.store import SqlStore, open_store
+from tidefill.store import SqlStore, is_url, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from tidefill.sql.execute import Result
 
 STORE_FILE = "jobs.db"
+LOG_FOLDER = ".tidefill"
 WAIT_POLL_S = 0.2
 FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
@@ -82,10 +83,11 @@ def connect(
     store: str | os.PathLike[str] = ".tidefill",
     connections: Mapping[str, str] | None = None,
 ) -> Engine:
-    """An engine over the store in that directory. Without a session, a local Spark is started when it is needed.
-    `connections`: the URLs of databases, by the names that they have here."""
+    """An engine over the store in that directory, or in the PostgreSQL database at that URL (its log is then in
+    ./.tidefill). Without a session, a local Spark is started when it is needed. `connections`: the URLs of databases,
+    by the names that they have here."""
     urls = dict(connections or {})
-    return Engine(spark, os.fspath(warehouse), Path(store), connections=urls, url_of=urls.__getitem__)
+    return Engine(spark, os.fspath(warehouse), store, connections=urls, url_of=urls.__getitem__)
 
 
 def connect_as(config: Config, starting: Callable[[], AbstractContextManager[object]] = nullcontext[None]) -> Engine:
@@ -113,10 +115,10 @@ def with_extras() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A comparison of a target with a recompute: as of which version of its input, of how many rows, how long it took,
-    and up to ten rows that differ."""
+    """A comparison of a target with a recompute: as of which version of its input (if those have numbers), of how many
+    rows, how long it took, and up to ten rows that differ."""
 
-    version: int
+    version: int | None
     rows: int
     took_s: float
     differences: tuple[str, ...] = ()
@@ -158,7 +160,7 @@ class Engine:
         self,
         spark: SparkSession | Callable[[], SparkSession] | None,
         warehouse: str,
-        folder: Path,
+        store: str | os.PathLike[str],
         starting: Callable[[], AbstractContextManager[object]] = nullcontext[None],
         connections: Iterable[str] = (),
         url_of: Callable[[str], str] = str,
@@ -166,8 +168,10 @@ class Engine:
         self._given = spark
         self._starting = starting
         self._warehouse = warehouse
-        self._store: SqlStore = open_store(folder / STORE_FILE)
+        folder = Path(LOG_FOLDER if is_url(store) else store)
+        self._store: SqlStore = open_store(os.fspath(store) if is_url(store) else folder / STORE_FILE)
         self._databases = Databases(tuple(connections), url_of, self._store.store_id)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._log = log_to(folder)
         self._clock = SystemClock()
         self._owner = new_owner()
@@ -478,11 +482,12 @@ class Engine:
             raise NotYet(f"{row.name} has nothing to verify yet")
         began_s = time.monotonic()
         machine = self._build(row)
+        if job_from_text(row.definition).connection:
+            machine.prepare(versions_from_text(row.released))
         truth = machine.recover(row, anchor)
-        compared = machine.compare(truth, truth.state.versions)
+        compared = machine.compare_now(truth)
         took_s = time.monotonic() - began_s
         version = version_of(truth.anchor(row.generation_uuid))
-        assert version is not None, "a Delta version has a number"
         return Verified(version, compared.rows, took_s, compared.differences)
 
     def _source(self, row: Row) -> str:

@@ -174,8 +174,9 @@ class Target(Protocol[F]):
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
 
-    def compare(self, expected: F, version: int) -> Compared:
-        """The target at this version of its log with `expected`. (Another runner may have committed since.)"""
+    def compare(self, expected: F, version: int, but: F | None = None) -> Compared:
+        """The target at this version of its log with `expected`, but for rows with the keys in `but`. (Another runner
+        may have committed since.)"""
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

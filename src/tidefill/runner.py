@@ -233,7 +233,7 @@ class Runner:
         for resource in active.machine.resources:
             if resource not in job.resources:
                 job = self._change(job, jobs.intend(resource))
-        active.machine.prepare(_versions_from_text(job.released))
+        active.machine.prepare(versions_from_text(job.released))
         self._remove_if_made_in_vain(job, active.machine.resources)
         if job.published == job.generation:
             active.machine.publish()
@@ -479,7 +479,8 @@ def _versions_to_text(versions: Mapping[Table, Version]) -> str:
     return json.dumps({table: version_to_json(version) for table, version in versions.items()}, sort_keys=True)
 
 
-def _versions_from_text(text: str) -> dict[Table, Version]:
+def versions_from_text(text: str) -> dict[Table, Version]:
+    """What a job's row says was released last, by table."""
     return {table: version_from_json(data) for table, data in _parse(text).items()} if text else {}
 
 

@@ -1,11 +1,12 @@
-"""The store: jobs, their events and registered tables in one SQLite file, safe under several processes.
+"""The store: jobs, their events and registered tables in one SQLite file, or in a PostgreSQL database, safe under
+several processes.
 
 A row is the JSON document of a `Job` or of a `Registered`; beside it stand only the columns that lookups need. Every
 change reads, changes and writes inside one transaction that holds the write lock from its beginning, so that no update
 is ever lost and no name is ever given to two. Commits are synced to disk, because a fence that was given out must never
 be given out again.
 
-What SQLAlchemy and SQLite raise never leaves this module: it becomes an error of our own tree.
+What SQLAlchemy and the drivers raise never leaves this module: it becomes an error of our own tree.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from tidefill.errors import (
     BadInput,
     Bug,
     Conflict,
+    MissingExtra,
     StoreUnreadable,
     TidefillError,
     Unavailable,
@@ -50,6 +52,9 @@ from tidefill.errors import (
 )
 
 SCHEMA_VERSION = 2
+POSTGRES_URLS = ("postgresql://", "postgres://")
+POSTGRES_SCHEMA = "tidefill"
+POSTGRES_LOCK = 7_449_358  # any number, the same for all
 BUSY_S = 10.0
 BUSY_POLL_S = 0.02
 BACKUPS_MAX = 100  # a migration that fails at every start shall not fill the disk
@@ -58,7 +63,7 @@ _TABLES = sa.MetaData()
 _META = sa.Table(
     "meta",
     _TABLES,
-    sa.Column("only", sa.Integer, sa.CheckConstraint("only = 1"), primary_key=True),
+    sa.Column("only", sa.Integer, sa.CheckConstraint('"only" = 1'), primary_key=True, autoincrement=False),
     sa.Column("schema_version", sa.Integer, nullable=False),
     sa.Column("store_id", sa.Text, nullable=False),
 )
@@ -106,11 +111,15 @@ def exists(path: str | Path) -> bool:
     return Path(path).is_file()
 
 
-def open_store(path: str | Path, *, schema: Schema | None = None, busy_s: float = BUSY_S) -> SqlStore:
-    """The store in that file, made if it is missing, migrated if an older release wrote it."""
-    file = Path(path).absolute()
-    _make_file(file)
-    store = SqlStore(_sqlite_engine(file, busy_s), file)
+def is_url(place: str | os.PathLike[str]) -> bool:
+    """Whether it is the address of a PostgreSQL database, and no file."""
+    return str(place).startswith(POSTGRES_URLS)
+
+
+def open_store(place: str | Path, *, schema: Schema | None = None, busy_s: float = BUSY_S) -> SqlStore:
+    """The store in that file, or in the schema `tidefill` of the database at that URL, made if it is missing, migrated
+    if an older release wrote it."""
+    store = _postgres_store(str(place), busy_s) if is_url(place) else _sqlite_store(Path(place).absolute(), busy_s)
     store.bring_up_to_date(schema or Schema())
     return store
 
@@ -118,9 +127,11 @@ def open_store(path: str | Path, *, schema: Schema | None = None, busy_s: float 
 class SqlStore:
     """`tidefill.ports.Store` on a database. Threads may share it; each call has a connection of its own."""
 
-    def __init__(self, engine: sa.Engine, file: Path) -> None:
+    def __init__(self, engine: sa.Engine, place: str, back_up: Callable[[int], None] = lambda version: None) -> None:
+        """`place`: as a person may read it. `back_up` keeps a copy before a migration from that version."""
         self._engine = engine
-        self._file = file
+        self._place = place
+        self._back_up = back_up
 
     def __enter__(self) -> SqlStore:
         return self
@@ -131,7 +142,7 @@ class SqlStore:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of it."""
         self._engine.dispose()
 
     def store_id(self) -> str:
@@ -245,7 +256,7 @@ class SqlStore:
                 _make_tables(connection, schema)
             elif version > schema.version:
                 raise StoreUnreadable(
-                    f"the store {self._file} has schema {version}, this release knows {schema.version}",
+                    f"the store {self._place} has schema {version}, this release knows {schema.version}",
                     detail="A newer release wrote it.",
                     hint="Use that release, or another store.",
                 )
@@ -257,11 +268,11 @@ class SqlStore:
         steps = range(version, schema.version)
         if missing := [step for step in steps if step not in schema.migrations]:
             raise StoreUnreadable(
-                f"the store {self._file} has schema {version}, which this release cannot migrate",
+                f"the store {self._place} has schema {version}, which this release cannot migrate",
                 detail=f"There is no way on from schema {missing[0]}.",
                 hint="Open it once with a release between the two.",
             )
-        _sqlite_backup(self._file, f"{self._file.name}.backup-{version}")
+        self._back_up(version)
         for step in steps:
             schema.migrations[step](connection)
         connection.execute(_META.update().values(schema_version=schema.version))
@@ -269,14 +280,14 @@ class SqlStore:
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         """One consistent look, which waits for no writer."""
-        with _named_errors(self._file), self._engine.connect() as connection:
+        with _named_errors(self._place), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """One transaction that holds the write lock from its beginning; rolled back if anything is raised inside."""
         writer = self._engine.execution_options(writing=True)
-        with _named_errors(self._file), writer.begin() as connection:
+        with _named_errors(self._place), writer.begin() as connection:
             yield connection
 
 
@@ -293,8 +304,9 @@ def _key(name: str) -> str:
 
 
 def _storable(text: str) -> str:
-    """The text in valid Unicode. The halves of surrogate pairs that undecodable file names carry become escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    """The text in Unicode that any database takes. The halves of surrogate pairs that undecodable file names carry
+    become escapes, and so does the character zero."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 def _job_read(data: Any) -> Job:
@@ -379,6 +391,12 @@ def _make_tables(connection: sa.Connection, schema: Schema) -> None:
     connection.execute(_META.insert().values(only=1, schema_version=schema.version, store_id=str(uuid.uuid4())))
 
 
+def _sqlite_store(file: Path, busy_s: float) -> SqlStore:
+    _make_file(file)
+    engine = _sqlite_engine(file, busy_s)
+    return SqlStore(engine, str(file), lambda version: _sqlite_backup(file, f"{file.name}.backup-{version}"))
+
+
 def _make_file(file: Path) -> None:
     """An empty file that only its owner may read, in a directory made if it is missing. SQLite gives the files that it
     puts beside it the same mode."""
@@ -391,6 +409,47 @@ def _make_file(file: Path) -> None:
             detail=f"{error.strerror}.",
             hint="Name a file on a local disk, in a directory that you may write.",
         ) from error
+
+
+def _postgres_store(url: str, busy_s: float) -> SqlStore:
+    """A schema of its own. Whoever writes has the store to himself, as in SQLite: the lock comes first."""
+    try:
+        engine = sa.create_engine(
+            sa.make_url(url).set(drivername="postgresql+psycopg"),
+            poolclass=NullPool,
+            connect_args={
+                "application_name": "tidefill store",
+                "connect_timeout": int(busy_s),
+                "options": f"-c search_path={POSTGRES_SCHEMA} -c lock_timeout={int(busy_s * 1000)}",
+            },
+        )
+    except ModuleNotFoundError:
+        raise MissingExtra("psycopg is not installed", hint="pip install 'tidefill[postgres]'") from None
+    except SQLAlchemyError as error:
+        raise BadInput("the URL of the store cannot be read", detail=str(error)) from error
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        if connection.get_execution_options().get("writing", False):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
+            connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {POSTGRES_SCHEMA}")
+
+    return SqlStore(engine, engine.url.render_as_string(hide_password=True))
+
+
+def _postgres_named(cause: BaseException | None, place: str) -> TidefillError:
+    """By the SQLSTATE."""
+    detail = f"{type(cause).__name__}: {str(cause).strip().splitlines()[0] if str(cause).strip() else ''}"
+    match str(getattr(cause, "sqlstate", None) or "")[:2]:
+        case "23":
+            return Conflict(f"the store {place} has such a row already", detail=detail)
+        case "42" if getattr(cause, "sqlstate", "") == "42501":
+            return BadInput(
+                f"the store {place} cannot be written", detail=detail, hint="Let the role create in the database."
+            )
+        case "42":
+            return _unreadable(place, detail)
+    return Unavailable(f"the store {place} does not answer", detail=detail)
 
 
 def _sqlite_engine(file: Path, busy_s: float) -> sa.Engine:
@@ -461,16 +520,18 @@ def _new_file(beside: Path, name: str) -> Path:
 
 
 @contextmanager
-def _named_errors(file: Path) -> Iterator[None]:
+def _named_errors(place: str) -> Iterator[None]:
     """Errors of the database as errors of our own tree; everything else passes."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise _named(error, file) from error
+        raise _named(error, place) from error
 
 
-def _named(error: SQLAlchemyError | sqlite3.Error, file: Path) -> TidefillError:
+def _named(error: SQLAlchemyError | sqlite3.Error, file: str) -> TidefillError:
     cause = error.orig if isinstance(error, DBAPIError) else error
+    if type(cause).__module__.startswith("psycopg"):
+        return _postgres_named(cause, file)
     detail = f"{type(cause).__name__}: {cause}."
     match _sqlite_code(cause).removeprefix("SQLITE_").partition("_")[0]:
         case "BUSY" | "LOCKED":
@@ -493,7 +554,7 @@ def _sqlite_code(error: BaseException | None) -> str:
     return str(getattr(error, "sqlite_errorname", ""))
 
 
-def _unreadable(file: Path, detail: str) -> StoreUnreadable:
+def _unreadable(file: str, detail: str) -> StoreUnreadable:
     return StoreUnreadable(
         f"the store {file} cannot be read",
         detail=detail,

@@ -170,6 +170,9 @@ class DeltaTargetHarness:
         data = [((key, None, None, None) if row is None else tuple(row)) + (mark,) for mark, key, row in changes]
         return local_frame(self._spark, data, schema)
 
+    def keys(self, ids: Sequence[int]) -> DataFrame:
+        return local_frame(self._spark, [(id_,) for id_ in ids], t.StructType(COLUMNS.fields[:1]))
+
     def failing(self) -> DataFrame:
         broken = f.when(f.col("id") > 1, f.raise_error(f.lit("broken")).cast("bigint")).otherwise(f.col("value"))
         marked = self.marked([("I", 1, (1, 1, None, 1)), ("I", 2, (2, 2, None, 2))])

@@ -319,7 +319,8 @@ def _moment(at_s: float) -> str:
 
 def _verify(job: Job) -> Result:
     found = job.verify()
-    told = f"{found.rows} rows at version {found.version}, in {found.took_s:.1f} s"
+    at = "" if found.version is None else f" at version {found.version}"
+    told = f"{found.rows} rows{at}, in {found.took_s:.1f} s"
     if found.differences:
         shown = "\n".join(found.differences[:DIFFERENCES_SHOWN_MAX])
         hint = f"RESYNC JOB {quoted(job.name)} builds it anew. Please report it with the log."

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, assert_never
 from urllib.parse import unquote
 
@@ -254,13 +255,17 @@ class DeltaTarget:
             f"WHEN NOT MATCHED AND s.{MARK} <> 'D' THEN INSERT ({', '.join(names)}) VALUES ({values})"
         )
 
-    def compare(self, expected: DataFrame, version: int) -> Compared:
+    def compare(self, expected: DataFrame, version: int, but: DataFrame | None = None) -> Compared:
         """By buckets of the key: how many rows, and sums of their hashes. Only in buckets that differ rows are compared
         one by one."""
         columns = [quoted(name) for name in self._schema.fieldNames() if name in expected.columns]
         with self._translated():
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
+            if but is not None:
+                keys = but.select(*(f.col(quoted(name)).alias(f"{HIDDEN}{name}") for name in self._key)).cache()
+                same = reduce(Column.__and__, (f.col(quoted(n)).eqNullSafe(keys[f"{HIDDEN}{n}"]) for n in self._key))
+                found, wanted = (rows.join(keys, same, "left_anti") for rows in (found, wanted))
             ours, theirs = self._fingerprints(found), self._fingerprints(wanted)
             rows = sum(counted for counted, *_ in theirs.values())
             buckets = sorted(bucket for bucket in ours.keys() | theirs.keys() if ours.get(bucket) != theirs.get(bucket))

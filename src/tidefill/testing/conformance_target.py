@@ -60,6 +60,9 @@ class TargetHarness(Protocol[F]):
     def marked(self, changes: Sequence[Marked]) -> F:
         """Changes for a Merge: I, U or D, the key, and the row (None for D)."""
 
+    def keys(self, ids: Sequence[int]) -> F:
+        """A frame of keys."""
+
     def failing(self) -> F:
         """A frame of rows or changes whose evaluation raises, perhaps when a part of it is there."""
 
@@ -473,6 +476,15 @@ def differences_are_named(harness: TargetHarness[F]) -> None:
     assert 1 <= len(_differences(harness, [row(number) for number in range(100, 140)])) <= 10
 
 
+def differences_but_for_some_keys(harness: TargetHarness[F]) -> None:
+    target = _filled(harness, [row(1), row(2, None), row(3)])
+    version = _last(harness).version
+    wanted = harness.frame([row(1), row(2, 7), row(4)])
+    assert target.compare(wanted, version, harness.keys([2, 3, 4])) == Compared(1)
+    assert target.compare(wanted, version, harness.keys([2, 3])).differences, "4 is missing"
+    assert target.compare(wanted, version).differences
+
+
 def differences_have_their_version(harness: TargetHarness[F]) -> None:
     """Another runner may have committed since."""
     target = _filled(harness, [row(1)])
@@ -637,6 +649,7 @@ TARGET_SUITE: tuple[TargetTest, ...] = (
     a_cleaned_log_needs_the_anchor,
     a_step_is_taken_once_though_the_log_was_cleaned,
     differences_are_named,
+    differences_but_for_some_keys,
     differences_have_their_version,
     nothing_is_shown_before_it_is_published,
     the_next_generation_takes_the_name_over,

@@ -152,6 +152,10 @@ class MemoryTargetHarness:
         """The changes."""
         return lambda: list(changes)
 
+    def keys(self, ids: Sequence[int]) -> Frame:
+        """The keys."""
+        return lambda: list(ids)
+
     def failing(self) -> Frame:
         """A computation that cannot be done."""
 

@@ -106,11 +106,13 @@ class MemoryTarget:
             if same_writer or not isinstance(write, Append):
                 raise CommitConflict(f"version {entry.version} of {self._path} was committed meanwhile")
 
-    def compare(self, expected: Frame, version: int) -> Compared:
+    def compare(self, expected: Frame, version: int, but: Frame | None = None) -> Compared:
         """Rows that one side has and the other has not."""
         self._world.effect("target.compare")
         bag = self._catalog.at(self._path).snapshots[version]
-        wanted, found = Counter(expected()), Counter(row for rows in bag.values() for row in rows)
+        keys = set(but()) if but is not None else set()
+        wanted = Counter(row for row in expected() if row[0] not in keys)
+        found = Counter(row for key, rows in bag.items() for row in rows if key not in keys)
         missing = [f"missing {row}" for row in (wanted - found).elements()]
         extra = [f"extra {row}" for row in (found - wanted).elements()]
         return Compared(wanted.total(), tuple((missing + extra)[:10]))

@@ -26,7 +26,7 @@ from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamUnfit
 from tidefill.ports import F, Halves
 from tidefill.upstreams import postgres_head as heads
 from tidefill.upstreams.postgres_head import Head
-from tidefill.upstreams.postgres_log import KeyTexts, lsn_number, lsn_text, snapshot_text
+from tidefill.upstreams.postgres_log import KeyTexts, Transaction, lsn_number, lsn_text, snapshot_text
 from tidefill.upstreams.postgres_reader import SNAPSHOT_GONE, Reader
 from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
 from tidefill.upstreams.postgres_table import (
@@ -218,12 +218,18 @@ class PostgresUpstream(Generic[F]):
         return self._seen is not None and self._seen.held > HELD_BYTES_MAX / 2
 
     def lag_s(self, at: Version) -> float:
-        """Not known."""
-        return 0.0
+        """The age of the first commit to the table that was not taken in."""
+        head = self._head
+        if head is None or not head.alive:
+            return 0.0
+        missed = [one.at_s for one in self._between(at, head) if one.keys or one.truncated]
+        return max(0.0, head.at_s - min(missed)) if missed else 0.0
 
     def notices(self) -> Sequence[str]:
-        """Columns whose type is not known."""
-        return self._notices
+        """Columns whose type is not known; and a slot that holds much."""
+        held = f"the slot {self._table.slot} keeps more than {HELD_BYTES_MAX >> 21} MB of the server's log"
+        pressing = self._seen is not None and self._seen.held > HELD_BYTES_MAX / 2
+        return (*self._notices, held) if pressing else self._notices
 
     def check(self, at: Version) -> None:
         """The same table, and a slot that still holds all that was not taken in."""
@@ -251,7 +257,7 @@ class PostgresUpstream(Generic[F]):
         told = any(one.keys for one in self._between(after, head))
         return Changed.SOME if told or self._new_leaves(after, head) else Changed.NOTHING
 
-    def _between(self, after: Version, head: Head) -> Iterator[Any]:
+    def _between(self, after: Version, head: Head) -> Iterator[Transaction]:
         old = _snapshot(after)
         return (one for xid, one in head.told.transactions.items() if lies_between(xid, old, head.snapshot))
 

@@ -29,6 +29,7 @@ LOOK_S = 0.2
 FLUSH_S_MAX = 30.0
 LOG_ROWS_AT_A_TIME = 10_000
 
+_SNAPSHOT = "SELECT pg_current_snapshot()::text, pg_export_snapshot(), extract(epoch FROM clock_timestamp())"
 _WAITING = """
 SELECT count(*) FROM pg_locks waits
 WHERE NOT waits.granted AND waits.relation = ANY (%s)
@@ -44,12 +45,13 @@ WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid
 
 @dataclass(slots=True)
 class Head:
-    """`admin` is a session outside of the snapshot. `exported`: the snapshot's name for readers. `end`: where the log
-    was read up to. `confirmed`: the slot's position after it was read."""
+    """`admin` is a session outside of the snapshot. `at_s`: when it was opened, by the server's clock. `exported`: the
+    snapshot's name for readers. `end`: where the log was read up to. `confirmed`: the slot's position after that."""
 
     session: psycopg.Connection[Any]
     admin: psycopg.Connection[Any]
     snapshot: Snapshot
+    at_s: float
     exported: str
     survey: Survey
     told: Told
@@ -82,15 +84,15 @@ def open_head(server: PostgresServer, table: PgTable, application: str) -> Itera
             session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             session.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             session.execute(LOCK.format(table=table.sql).encode())
-            row = session.execute("SELECT pg_current_snapshot()::text, pg_export_snapshot()").fetchone()
+            row = session.execute(_SNAPSHOT).fetchone()
         assert row is not None
-        snapshot, exported = snapshot_of(row[0]), str(row[1])
+        snapshot, exported, at_s = snapshot_of(row[0]), str(row[1]), float(row[2])
         survey = table.survey(session)
         end = _end_of_log(admin)
         parts = frozenset(leaf.oid for leaf in survey.leaves)
         with translated(f"the slot {table.slot}"):
             found = told(transactions(_messages(admin, table, end), parts, survey.key), snapshot, end)
-        head = Head(session, admin, snapshot, exported, survey, found, end, table.survey(admin).confirmed)
+        head = Head(session, admin, snapshot, at_s, exported, survey, found, end, table.survey(admin).confirmed)
         with _watched(server, head, application):
             yield head
 

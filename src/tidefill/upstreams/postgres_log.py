@@ -16,6 +16,7 @@ from tidefill.errors import Bug
 
 KeyTexts: TypeAlias = tuple[str, ...]
 
+YEAR_2000_S = 946_684_800  # where PostgreSQL's clock begins
 _BEGIN = struct.Struct(">qqI")
 _U32, _U16 = struct.Struct(">I"), struct.Struct(">H")
 _TEXT, _NULL, _UNCHANGED = ord("t"), ord("n"), ord("u")
@@ -24,11 +25,12 @@ _NEW = ord("N")
 
 @dataclass(slots=True)
 class Transaction:
-    """One that has committed. `xid` has 32 bits; `at` is where its commit record begins. `keys` are those of the rows
-    of the table that it touched, old and new; a TRUNCATE names none."""
+    """One that has committed. `xid` has 32 bits; `at` is where its commit record begins, `at_s` when that was, in
+    seconds since 1970. `keys` are those of the table's rows that it touched, old and new; a TRUNCATE names none."""
 
     xid: int
     at: int
+    at_s: float
     keys: set[KeyTexts] = field(default_factory=set)
     truncated: bool = False
 
@@ -40,8 +42,8 @@ def transactions(messages: Iterable[bytes], relations: frozenset[int], key: Sequ
     for message in messages:
         match chr(message[0]):
             case "B":
-                at, _, xid = _BEGIN.unpack_from(message, 1)
-                open_ = Transaction(xid, at)
+                at, micros, xid = _BEGIN.unpack_from(message, 1)
+                open_ = Transaction(xid, at, YEAR_2000_S + micros / 1e6)
             case "C":
                 yield _inside(open_)
                 open_ = None

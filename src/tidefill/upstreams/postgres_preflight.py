@@ -43,6 +43,16 @@ def preflight(server: PostgresServer, table: PgTable, publication_given: bool, s
     return seen
 
 
+def introduce(server: PostgresServer, prefix: str) -> tuple[str, list[str]]:
+    """The server's release, if it can be followed, and its slots whose names begin like this."""
+    with closing(server.session("tidefill")) as session, translated(f"the server of {server.name}"):
+        _check_server(session, server.name)
+        release = session.execute("SELECT current_setting('server_version')").fetchone()
+        assert release is not None
+        slots = session.execute("SELECT slot_name FROM pg_replication_slots ORDER BY slot_name").fetchall()
+        return str(release[0]), [name for (name,) in slots if name.startswith(prefix)]
+
+
 def _check_server(session: psycopg.Connection[Any], name: str) -> None:
     if session.info.server_version < VERSION_MIN:
         raise UpstreamUnfit(f"the server of {name} is too old", hint="PostgreSQL 15 or later is needed.")
