@@ -94,6 +94,12 @@ class Databases:
         notices = tuple(notice for column in seen.columns if (notice := mapped(column).notice))
         return Found(columns, seen.key, seen.rows, reason, not loose, notices)
 
+    def check_reader(self, session: SparkSession, source: Source) -> None:
+        """UpstreamUnfit if this Spark cannot read from there."""
+        with _with_driver():
+            from tidefill.upstreams.postgres_reader import check_reader
+        check_reader(session, self._server(source.connection))
+
     def upstream(self, session: SparkSession, job: Job, definition: JobDefinition) -> PostgresUpstream[DataFrame]:
         """What the job's generation reads."""
         with _with_driver():

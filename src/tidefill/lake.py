@@ -145,6 +145,7 @@ class Lake:
     def explain_database_replica(self, source: Source) -> Explained:
         """A copy of every column of a table in another database."""
         found = self.databases.find(source)
+        self.databases.check_reader(self.spark, source)
         schema = self._empty(database_input(source, found), self.spark).schema
         _refuse_columns(schema)
         semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
@@ -210,8 +211,9 @@ class Lake:
     def _empty(self, table: Input, session: SparkSession) -> DataFrame:
         """No rows of the input, but its columns."""
         if table.columns:
-            typed = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in table.columns)
-            return session.sql(f"SELECT {typed}").where("false")
+            nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in table.columns)
+            names = ", ".join(quoted(name) for name, _ in table.columns)
+            return session.sql(f"SELECT * FROM VALUES ({nulls}) AS input ({names})").where("false")
         if table.made_by is None:
             return self._frame(table.location, session).where("false")
         definition, below = table.made_by

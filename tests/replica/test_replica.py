@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.replica.harness import PASSWORD, ROLE, Postgres
 from tidefill import connect
 from tidefill.engine import Engine
+from tidefill.errors import InvalidSetting, TidefillError, UnknownTable
 
 
 class Shop:
@@ -79,3 +81,92 @@ def test_a_replica_is_filled_kept_fresh_and_dropped(shop: Shop) -> None:
     job.wait(60, gone=True)
     assert slots(shop.postgres) == []
     assert list((Path(shop.engine._warehouse)).iterdir()) == []
+
+
+REFUSALS = {
+    "no such table": ([], "UNKNOWN_TABLE", ""),
+    "a view": (["CREATE VIEW T AS SELECT 1 AS id", "GRANT SELECT ON T TO tidefill"], "UPSTREAM_UNFIT", "ordinary"),
+    "no right to read": (["CREATE TABLE T (id int PRIMARY KEY)"], "UPSTREAM_UNFIT", "GRANT SELECT ON"),
+    "no primary key": (["CREATE TABLE T (id int)", "GRANT SELECT ON T TO tidefill"], "UPSTREAM_UNFIT", "PRIMARY KEY"),
+    "no publication": (
+        ["CREATE TABLE T (id int PRIMARY KEY)", "GRANT SELECT ON T TO tidefill"],
+        "UPSTREAM_UNFIT",
+        "CREATE PUBLICATION",
+    ),
+    "a publication of inserts": (
+        [
+            "CREATE TABLE T (id int PRIMARY KEY)",
+            "GRANT SELECT ON T TO tidefill",
+            "CREATE PUBLICATION T FOR TABLE T WITH (publish = 'insert')",
+        ],
+        "UPSTREAM_UNFIT",
+        "SET (publish =",
+    ),
+    "a publication of some rows": (
+        [
+            "CREATE TABLE T (id int PRIMARY KEY)",
+            "GRANT SELECT ON T TO tidefill",
+            "CREATE PUBLICATION T FOR TABLE T WHERE (id > 5)",
+        ],
+        "UPSTREAM_UNFIT",
+        "SET TABLE",
+    ),
+    "no replica identity": (
+        [
+            "CREATE TABLE T (id int PRIMARY KEY)",
+            "GRANT SELECT ON T TO tidefill",
+            "ALTER TABLE T REPLICA IDENTITY NOTHING",
+            "CREATE PUBLICATION T FOR TABLE T",
+        ],
+        "UPSTREAM_UNFIT",
+        "REPLICA IDENTITY DEFAULT",
+    ),
+    "a key that has no order": (
+        [
+            "CREATE TABLE T (id float PRIMARY KEY)",
+            "GRANT SELECT ON T TO tidefill",
+            "CREATE PUBLICATION T FOR TABLE T",
+        ],
+        "UNSUPPORTED_KEY",
+        "integer",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statements", "code", "hint"), REFUSALS.values(), ids=REFUSALS)
+def test_what_cannot_be_followed_is_refused(shop: Shop, statements: list[str], code: str, hint: str) -> None:
+    # R34
+    for statement in statements:
+        shop.postgres.execute(re.sub(r"\bT\b", shop.orders, statement))
+    published = any("CREATE PUBLICATION" in statement for statement in statements)
+    try:
+        with pytest.raises(TidefillError) as refused:
+            shop.engine.create_replica("copy", shop.source, publication=shop.orders if published else "")
+        assert (refused.value.code, hint in refused.value.hint) == (code, True), refused.value
+        assert shop.engine.jobs() == []
+        assert slots(shop.postgres) == []
+    finally:
+        shop.postgres.execute(f"DROP VIEW IF EXISTS {shop.orders}" if "VIEW" in str(statements) else "SELECT 1")
+
+
+def test_an_owner_needs_no_publication(shop: Shop) -> None:
+    # R34
+    shop.create(10)
+    shop.postgres.execute(f"DROP PUBLICATION {shop.orders}")
+    shop.postgres.execute(f"GRANT CREATE ON DATABASE postgres TO {ROLE}")
+    shop.postgres.execute(f"ALTER TABLE {shop.orders} OWNER TO {ROLE}")
+    job = shop.engine.create_replica("copy", shop.source).wait(60)
+    assert shop.copied() == shop.rows()
+    assert len(shop.postgres.execute("SELECT pubname FROM pg_publication WHERE pubname LIKE 'tidefill%'")) == 1
+    job.drop()
+    job.wait(60, gone=True)
+    assert shop.postgres.execute("SELECT pubname FROM pg_publication WHERE pubname LIKE 'tidefill%'") == []
+    shop.postgres.execute(f"ALTER TABLE {shop.orders} OWNER TO postgres")
+    shop.postgres.execute(f"REVOKE CREATE ON DATABASE postgres FROM {ROLE}")
+
+
+def test_an_unknown_connection_is_no_table(shop: Shop) -> None:
+    with pytest.raises(UnknownTable):
+        shop.engine.create_replica("copy", "shoppe.public.orders")
+    with pytest.raises(InvalidSetting, match="no publication"):
+        shop.engine.create_replica("copy", "shoppe.public.orders", publication="x")

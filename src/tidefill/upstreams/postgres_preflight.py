@@ -29,8 +29,8 @@ def preflight(server: PostgresServer, table: PgTable, publication_given: bool, s
     with closing(server.session("tidefill")) as session, translated(f"the server of {server.name}"):
         _check_server(session, server.name)
         seen = table.survey(session)
+        check_fit(table, seen)
         _check_rights(session, table, publication_given, slot_given)
-    check_fit(table, seen)
     for name in seen.key:
         key_type(seen.column(name))
     if publication_given:

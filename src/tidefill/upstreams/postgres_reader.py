@@ -9,9 +9,11 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from tidefill.errors import TidefillError, UpstreamUnfit
 from tidefill.ports import F
 from tidefill.spark.faults import SNAPSHOT_GONE as SNAPSHOT_GONE
 from tidefill.spark.faults import translated
+from tidefill.spark.jars import jars_of_postgres
 from tidefill.upstreams.postgres_head import Head
 from tidefill.upstreams.postgres_server import PostgresServer
 from tidefill.upstreams.postgres_types import PgColumn, mapped
@@ -27,6 +29,25 @@ class Reader(Protocol[F]):
 
     def union(self, frames: Sequence[F]) -> F:
         """The rows of all of them."""
+
+
+def check_reader(spark: SparkSession, server: PostgresServer) -> None:
+    """UpstreamUnfit if this Spark has no driver, or does not reach the server from where it runs."""
+    options = {name: value for name, value in server.jdbc("tidefill", "").items() if name != "sessionInitStatement"}
+    try:
+        with translated():
+            spark.read.format("jdbc").options(**options, dbtable="(SELECT 1 AS one) q").load().collect()
+    except TidefillError as error:
+        if "ClassNotFound" in error.detail or "No suitable driver" in error.detail:
+            raise UpstreamUnfit(
+                "Spark has no driver for PostgreSQL",
+                hint=f"Start it with spark.jars.packages = {jars_of_postgres().coordinates}",
+            ) from error
+        raise UpstreamUnfit(
+            f"Spark does not reach the server of {server.name}",
+            detail=error.detail,
+            hint="Its executors read from the server: the URL has to be good where they run.",
+        ) from error
 
 
 class SparkReader:
