@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ PEERS = os.environ.get("PEERS") == "1"
 BASELINE_S = 5.0
 READERS = 4
 RESULTS = Path(__file__).parent / "RESULTS-replica.md"
+NEW_IDS = count(1 << 40)
 COLUMNS = "id bigint PRIMARY KEY, customer int, amount numeric(10, 2), status text, note text, at timestamptz"
 ROW = (
     "n, mod(n * 7919, 50000), mod(n, 100000) / 100.0, (ARRAY['new', 'paid', 'shipped'])[1 + mod(n, 3)], "
@@ -72,7 +74,7 @@ class Writer(threading.Thread):
                 place = number * 618_033_989 % self._rows
                 match number % 5:
                     case 0:
-                        sql = f"INSERT INTO orders SELECT {ROW} FROM (SELECT {self._rows + number} AS n)"
+                        sql = f"INSERT INTO orders SELECT {ROW} FROM (SELECT {next(NEW_IDS)}::bigint AS n)"
                     case 1:
                         sql = f"DELETE FROM orders WHERE id = {place}"
                     case _:
@@ -178,7 +180,7 @@ def measure(spark: SparkSession, rows: int) -> dict[str, Any]:
         folder = Path(name)
         with local_postgres({"max_wal_size": "4GB"}) as server, psycopg.connect(server.url(), autocommit=True) as shop:
             shop.execute(f"CREATE TABLE orders ({COLUMNS})".encode())
-            shop.execute(f"INSERT INTO orders SELECT {ROW} FROM generate_series(0, {rows - 1}) n".encode())
+            shop.execute(f"INSERT INTO orders SELECT {ROW} FROM generate_series(0::bigint, {rows - 1}) n".encode())
             shop.execute("VACUUM ANALYZE orders")
             shop.execute("CREATE PUBLICATION orders FOR TABLE orders")
             with writing(server.url(), rows) as before:
@@ -219,7 +221,7 @@ def main() -> int:
     """Measure, print, write."""
     spark = local_session()
     with suppress(KeyboardInterrupt):
-        measure(spark, min(200_000, *ROWS)) if len(ROWS) > 1 else measure(spark, min(200_000, ROWS[0]))
+        measure(spark, min([200_000, *ROWS]))
         found = [measure(spark, rows) for rows in ROWS]
         names = list(found[0])
         lines = [f"| {name} | {' | '.join(str(one[name]) for one in found)} |" for name in names[1:]]
