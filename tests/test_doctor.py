@@ -436,7 +436,7 @@ def test_a_folder_that_no_job_lists(config: Config, environ: dict[str, str]) -> 
 
 
 def test_what_could_not_be_removed(config: Config, environ: dict[str, str]) -> None:
-    # R39
+    # R24
     gone = job("orders", life=Life.DROPPED, resources=("slot:shop/tidefill_1",), ended_at_s=NOW_S - 1000)
     stored(config, gone)
     (finding,) = bad(config, environ)

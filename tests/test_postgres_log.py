@@ -48,7 +48,7 @@ def truncate(*oids: int) -> bytes:
 
 
 def test_keys_of_rows_before_and_after() -> None:
-    # R21
+    # R22
     messages = [
         begin(7, at=11),
         relation(OURS, "v", "id"),
@@ -103,7 +103,7 @@ def test_the_log_is_needed_from_the_first_commit_that_is_not_seen() -> None:
 
 
 def test_a_number_of_32_bits_is_the_nearest_to_the_newest_snapshot() -> None:
-    # R24
+    # R22
     circle = 1 << 32
     newest = Snapshot(5 * circle + 10, 5 * circle + 20)
     assert whole_xid(19, newest) == 5 * circle + 19

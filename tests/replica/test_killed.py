@@ -81,7 +81,7 @@ def step(job: Job) -> int:
 def test_a_runner_is_killed_while_others_write(
     shop: Shop, connect_url: str, writer: Callable[[], None], kills: int
 ) -> None:
-    # R21, R23
+    # R11
     shop.create(2000)
     writer()
     job = shop.engine.create_replica("copy", shop.source, publication=shop.orders, chunk_rows=300)
@@ -114,7 +114,7 @@ def test_a_view_on_a_replica(shop: Shop) -> None:
 
 
 def test_what_is_dropped_while_the_server_is_away_goes_when_it_is_back(shop: Shop, postgres: Postgres) -> None:
-    # R39
+    # R24
     shop.create(10)
     job = shop.engine.create_replica("copy", shop.source, publication=shop.orders)
     job.wait(60)

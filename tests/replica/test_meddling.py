@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from functools import partial
 
 import psycopg
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from tests.replica.harness import Postgres
 from tests.replica.stress import Copy
 from tidefill.core.lifecycle import Life
+from tidefill.upstreams import postgres as postgres_upstream
+from tidefill.upstreams import postgres_head, postgres_log
 
 
 class Meddled(Copy):
@@ -121,7 +124,7 @@ STOPS = {
 @pytest.mark.parametrize("live", [True, False], ids=["live", "half filled"])
 @pytest.mark.parametrize("statements", FOLLOWED.values(), ids=FOLLOWED)
 def test_followed(copy: Meddled, statements: list[str], live: bool) -> None:
-    # R25, R34
+    # R23, R36
     begin(copy, live or "ADD COLUMN" in statements[0])
     for statement in statements:
         copy.sql(statement)
@@ -131,7 +134,7 @@ def test_followed(copy: Meddled, statements: list[str], live: bool) -> None:
 @pytest.mark.parametrize("restarted", [False, True], ids=["looking on", "after a restart"])
 @pytest.mark.parametrize(("statements", "code"), STOPS.values(), ids=STOPS)
 def test_a_stop_with_a_name(copy: Meddled, statements: list[str], code: str, restarted: bool) -> None:
-    # R25, R35, R36
+    # R39
     copy.catch_up()
     copy.die()
     if not restarted:
@@ -174,15 +177,53 @@ PARTITIONS = {
 @pytest.mark.parametrize("live", [True, False], ids=["live", "half filled"])
 @pytest.mark.parametrize("statements", PARTITIONS.values(), ids=PARTITIONS)
 def test_partitions_are_followed(parted: Meddled, statements: list[str], live: bool) -> None:
-    # R37
+    # R23
     begin(parted, live)
     for statement in statements:
         parted.sql(statement)
     parted.catch_up().assert_equal()
 
 
-def test_a_server_that_dies_is_waited_for(copy: Meddled, postgres: Postgres) -> None:
+def test_a_quiet_table_in_a_busy_database(copy: Meddled, postgres: Postgres) -> None:
+    # R32
+    copy.catch_up()
+    commits = copy.commits
+    copy.sql("CREATE TABLE T_other AS SELECT n, md5(n::text) FROM generate_series(1, 100000) n")
+    copy.sql("DROP TABLE T_other")
+    for _ in range(4):
+        copy.turn()
+    kept = "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = %s"
+    assert postgres.execute(kept, copy.slot)[0][0] < 1_000_000, "the slot goes on without a commit of ours"
+    assert copy.commits == commits
+    copy.sql("DELETE FROM T WHERE id = 4")
+    copy.catch_up().assert_equal()
+
+
+def test_a_slot_that_holds_much_is_told_of(copy: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R25
+    monkeypatch.setattr(postgres_upstream, "HELD_BYTES_MAX", 2)
+    copy.catch_up()
+    told = [text for _, text in copy._store.events("j")]
+    assert any("of the server's log" in text for text in told), told
+
+
+def test_a_backlog_of_more_keys_than_are_kept(copy: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:
     # R38
+    copy.catch_up()
+    monkeypatch.setattr(postgres_head, "told", partial(postgres_log.told, keys_max=100))
+    copy.sql("UPDATE T SET value = value + 1 WHERE id <= 60")
+    copy.sql("UPDATE T SET value = value + 1 WHERE id BETWEEN 50 AND 150")
+    copy.sql("DELETE FROM T WHERE id BETWEEN 300 AND 310")
+    copy.turn()
+    head = copy.head
+    assert head is not None
+    assert head.told.many
+    assert sum(len(one.keys) for one in head.told.transactions.values()) < 110, "no more are in memory"
+    copy.catch_up().assert_equal()
+
+
+def test_a_server_that_dies_is_waited_for(copy: Meddled, postgres: Postgres) -> None:
+    # R24
     begin(copy, live=False)
     copy.sql("UPDATE T SET value = -1 WHERE id < 40")
     with pytest.raises(psycopg.OperationalError):

@@ -65,7 +65,7 @@ def slots(postgres: Postgres) -> list[str]:
 
 
 def test_a_replica_is_filled_kept_fresh_and_dropped(shop: Shop) -> None:
-    # R21
+    # R23
     shop.create()
     job = shop.engine.create_replica("copy", shop.source, publication=shop.orders, chunk_rows=300)
     job.wait(120)
@@ -135,7 +135,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("statements", "code", "hint"), REFUSALS.values(), ids=REFUSALS)
 def test_what_cannot_be_followed_is_refused(shop: Shop, statements: list[str], code: str, hint: str) -> None:
-    # R34
+    # R23
     for statement in statements:
         shop.postgres.execute(re.sub(r"\bT\b", shop.orders, statement))
     published = any("CREATE PUBLICATION" in statement for statement in statements)
@@ -150,7 +150,7 @@ def test_what_cannot_be_followed_is_refused(shop: Shop, statements: list[str], c
 
 
 def test_an_owner_needs_no_publication(shop: Shop) -> None:
-    # R34
+    # R23
     shop.create(10)
     shop.postgres.execute(f"DROP PUBLICATION {shop.orders}")
     shop.postgres.execute(f"GRANT CREATE ON DATABASE postgres TO {ROLE}")

@@ -32,7 +32,7 @@ EVERYTHING = (Range(None, None),)
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_random_writers(postgres: Postgres, seed: int) -> None:
-    # R21, R22, R23
+    # R22
     done = Stress(postgres, seed).run()
     assert done.commits > 6
     assert done.crashes > 0
@@ -73,6 +73,7 @@ PLANTS: dict[str, tuple[type[Effects], Callable[..., Told]]] = {
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_fault_is_found(postgres: Postgres, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R22
     make, told = PLANTS[name]
     monkeypatch.setattr(postgres_head, "told", told)
     with pytest.raises(Violation, match="I1 covered"):
@@ -153,7 +154,7 @@ def slot_behind_a_hanging_commit(postgres: Postgres, name: str) -> Iterator[Call
 
 
 def test_the_first_version_has_what_the_slot_does_not_tell(postgres: Postgres) -> None:
-    # R22
+    # R37
     with table(postgres, "hanging") as name, slot_behind_a_hanging_commit(postgres, name) as show:
         upstream = upstream_of(postgres, name)
         upstream.prepare(None)
@@ -165,7 +166,7 @@ def test_the_first_version_has_what_the_slot_does_not_tell(postgres: Postgres) -
 
 
 def test_who_does_not_wait_loses_what_the_slot_does_not_tell(postgres: Postgres) -> None:
-    # R22
+    # R37
     with table(postgres, "impatient") as name:
         upstream = upstream_of(postgres, name, Impatient)
         with slot_behind_a_hanging_commit(postgres, name):
@@ -190,7 +191,7 @@ def rewrite(postgres: Postgres, name: str) -> threading.Thread:
 
 
 def test_a_rewrite_waits_for_the_head_no_longer_than_it_may(postgres: Postgres) -> None:
-    # R24
+    # R36
     with table(postgres, "rewritten") as name:
         upstream = upstream_of(postgres, name)
         upstream.prepare(None)
@@ -206,7 +207,7 @@ def test_a_rewrite_waits_for_the_head_no_longer_than_it_may(postgres: Postgres) 
 
 
 def test_without_the_lock_a_rewrite_empties_the_snapshot(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    # R24
+    # R36
     monkeypatch.setattr(postgres_head, "LOCK", "SELECT 1")
     with table(postgres, "unlocked") as name:
         upstream = upstream_of(postgres, name)

@@ -91,7 +91,7 @@ def types(postgres: Postgres) -> Any:
 
 
 def test_every_value_arrives_as_it_was(shop: Shop, types: None) -> None:
-    # R32
+    # R21, R23
     columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(VALUES))
     shop.postgres.execute(f"CREATE TABLE {shop.orders} (id int PRIMARY KEY, {columns})")
     shop.postgres.execute(f"INSERT INTO {shop.orders} (id) VALUES (0)")
@@ -121,7 +121,7 @@ def is_moment(kind: str) -> bool:
 
 @pytest.mark.parametrize(("kind", "value"), [("date", "'infinity'"), ("numeric(10, 2)", "'NaN'")])
 def test_a_value_that_does_not_fit_is_a_stop(shop: Shop, kind: str, value: str) -> None:
-    # R32
+    # R21
     shop.postgres.execute(f"CREATE TABLE {shop.orders} (id int PRIMARY KEY, c {kind})")
     shop.postgres.execute(f"INSERT INTO {shop.orders} VALUES (1, {value})")
     shop.postgres.publish(shop.orders, shop.orders)
@@ -131,7 +131,7 @@ def test_a_value_that_does_not_fit_is_a_stop(shop: Shop, kind: str, value: str) 
 
 
 def test_an_unknown_type_becomes_text_with_a_notice(shop: Shop) -> None:
-    # R32
+    # R21
     shop.postgres.execute("CREATE TYPE shape")
     shop.postgres.execute("CREATE FUNCTION shape_in(cstring) RETURNS shape AS 'textin' LANGUAGE internal STRICT")
     shop.postgres.execute("CREATE FUNCTION shape_out(shape) RETURNS cstring AS 'textout' LANGUAGE internal STRICT")

@@ -44,7 +44,6 @@ SAMPLE_KEYS = 20_000
 READERS = 4  # of a chunk
 READER_ROWS_MIN = 20_000
 KEYS_PER_QUERY = 20_000
-KEYS_MAX = 1_000_000
 KEYS_SHARE_MAX = 0.5  # of the table: then it is read again
 SLOT_S_MAX = 10
 HELD_BYTES_MAX = 1 << 30
@@ -267,10 +266,10 @@ class PostgresUpstream(Generic[F]):
         known = {number for number, *_ in was["columns"]}
         defaults = any(column.has_default for column in head.survey.columns if column.number not in known)
         gone = set(was["leaves"]) - {leaf.mark for leaf in head.survey.leaves}
-        if defaults or gone or any(one.truncated for one in self._between(after, head)):
+        if head.told.many or defaults or gone or any(one.truncated for one in self._between(after, head)):
             return True
         keys = sum(len(one.keys) for one in self._between(after, head))
-        return keys > max(KEYS_PER_QUERY, min(KEYS_MAX, self._rows * KEYS_SHARE_MAX))
+        return keys > max(KEYS_PER_QUERY, self._rows * KEYS_SHARE_MAX)
 
     def _new_leaves(self, after: Version, head: Head) -> list[Leaf]:
         known = set(json.loads(after.carry)["leaves"])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TypeAlias
 
 from tidefill.core.version import Snapshot
@@ -16,6 +17,7 @@ from tidefill.errors import Bug
 
 KeyTexts: TypeAlias = tuple[str, ...]
 
+KEYS_MAX = 1_000_000  # in memory; above that it is cheaper to read what is covered again
 YEAR_2000_S = 946_684_800  # where PostgreSQL's clock begins
 _BEGIN = struct.Struct(">qqI")
 _U32, _U16 = struct.Struct(">I"), struct.Struct(">H")
@@ -26,7 +28,8 @@ _NEW = ord("N")
 @dataclass(slots=True)
 class Transaction:
     """One that has committed. `xid` has 32 bits; `at` is where its commit record begins, `at_s` when that was, in
-    seconds since 1970. `keys` are those of the table's rows that it touched, old and new; a TRUNCATE names none."""
+    seconds since 1970. `keys` are those of the table's rows that it touched, old and new, or of more than
+    enough of them; a TRUNCATE names none."""
 
     xid: int
     at: int
@@ -53,7 +56,7 @@ def transactions(messages: Iterable[bytes], relations: frozenset[int], key: Sequ
                     places[relation] = tuple(columns.index(name) for name in key)
             case "I" | "U" | "D":
                 relation = _U32.unpack_from(message, 1)[0]
-                if relation in relations:
+                if relation in relations and len(_inside(open_).keys) <= KEYS_MAX:
                     _inside(open_).keys.update(_keys(message, places[relation]))
             case "T":
                 count = _U32.unpack_from(message, 1)[0]
@@ -153,21 +156,24 @@ def whole_xid(short: int, newest: Snapshot) -> int:
 @dataclass(frozen=True, slots=True)
 class Told:
     """What the log told up to some place, by whole transaction number, and where the first commit begins that the
-    snapshot `seen` does not see (or where the reading ended): up to there the log is needed no more once it is in."""
+    snapshot `seen` does not see (or where the reading ended): up to there the log is needed no more once it is in.
+    `many`: there were more keys than are kept, so that some of them are missing."""
 
     seen: Snapshot
     transactions: Mapping[int, Transaction]
     safe: int
+    many: bool = False
 
 
-def told(log: Iterable[Transaction], seen: Snapshot, end: int) -> Told:
-    """Keep what the snapshot sees."""
+def told(log: Iterable[Transaction], seen: Snapshot, end: int, keys_max: int = KEYS_MAX) -> Told:
+    """Keep what the snapshot sees, but no more keys than that."""
     kept: dict[int, Transaction] = {}
-    safe = end
+    safe, keys = end, 0
     for one in log:
         xid = whole_xid(one.xid, seen)
-        if seen.sees(xid):
-            kept[xid] = one
-        else:
+        if not seen.sees(xid):
             safe = min(safe, one.at)
-    return Told(seen, kept, safe)
+            continue
+        keys += len(one.keys)
+        kept[xid] = one if keys <= keys_max else replace(one, keys=set(islice(one.keys, 1)))
+    return Told(seen, kept, safe, keys > keys_max)

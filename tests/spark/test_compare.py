@@ -1,0 +1,27 @@
+"""Rows that only differ in where their NULLs are: Spark's own hash takes them for the same."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidefill.targets.delta import DeltaTarget
+
+ROW = "SELECT 1 AS id, 5 AS a, int(NULL) AS b, array(1, int(NULL)) AS c, named_struct('x', 1, 'y', int(NULL)) AS d"
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now"),
+    [
+        ("5 AS a, int(NULL) AS b", "int(NULL) AS a, 5 AS b"),
+        ("array(1, int(NULL))", "array(int(NULL), 1)"),
+        ("named_struct('x', 1, 'y', int(NULL))", "named_struct('x', int(NULL), 'y', 1)"),
+    ],
+)
+def test_a_null_in_another_place_is_a_difference(spark: SparkSession, tmp_path: Path, was: str, is_now: str) -> None:
+    path = str(tmp_path / "target")
+    spark.sql(ROW).write.format("delta").save(path)
+    stored = spark.read.format("delta").load(path)
+    target = DeltaTarget(spark, path, stored.schema, ["id"], "compared")
+    assert target.compare(stored, 0).differences == ()
+    assert target.compare(spark.sql(ROW.replace(was, is_now)), 0).differences != ()
