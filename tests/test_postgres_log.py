@@ -30,7 +30,7 @@ def commit() -> bytes:
 
 
 def relation(oid: int, *columns: str) -> bytes:
-    named = b"".join(b"\x00" + name.encode() + b"\x00" + struct.pack(">Ii", 23, -1) for name in columns)
+    named = b"".join(b"\x01" + name.encode() + b"\x00" + struct.pack(">Ii", 23, -1) for name in columns)
     return b"R" + struct.pack(">I", oid) + b"public\x00t\x00d" + struct.pack(">H", len(columns)) + named
 
 

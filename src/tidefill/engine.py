@@ -42,6 +42,7 @@ from tidefill.definitions import (
 )
 from tidefill.errors import (
     BadInput,
+    HistoryGone,
     InvalidSetting,
     JobFailed,
     MissingExtra,
@@ -72,6 +73,7 @@ WAIT_POLL_S = 0.2
 FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
+VERIFY_ATTEMPTS = 5
 SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify")
 NEVER = Number(1 << 62)  # a version that no table has
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -477,6 +479,18 @@ class Engine:
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
 
     def _verify(self, row: Row) -> Verified:
+        """While it is compared, a runner may let go of what the comparison needs: then it is begun again."""
+        for _ in range(VERIFY_ATTEMPTS):
+            try:
+                return self._verify_once(row)
+            except HistoryGone:
+                now = self._store.job(row.id)
+                if now is None or (now.released, now.anchor) == (row.released, row.anchor):
+                    raise
+                row = now
+        raise NotYet(f"{row.name} moves on too fast to be compared", hint="Pause it, or try again.")
+
+    def _verify_once(self, row: Row) -> Verified:
         anchor = anchor_from_text(row.anchor)
         if anchor is None:
             raise NotYet(f"{row.name} has nothing to verify yet")

@@ -425,8 +425,10 @@ def _postgres_store(url: str, busy_s: float) -> SqlStore:
         )
     except ModuleNotFoundError:
         raise MissingExtra("psycopg is not installed", hint="pip install 'tidefill[postgres]'") from None
-    except SQLAlchemyError as error:
-        raise BadInput("the URL of the store cannot be read", detail=str(error)) from error
+    except SQLAlchemyError:  # what it says may hold the password
+        raise BadInput(
+            "the URL of the store cannot be read", hint="postgresql://user:password@host:5432/database"
+        ) from None
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:

@@ -236,3 +236,68 @@ def test_a_server_that_dies_is_waited_for(copy: Meddled, postgres: Postgres) -> 
     postgres.reconnect()
     copy.sql("UPDATE T SET value = -2 WHERE id < 40")
     copy.catch_up().assert_equal()
+
+
+VALUES_WITHOUT_A_WORD = {
+    "an identity": ["ALTER TABLE T ADD COLUMN n int GENERATED ALWAYS AS IDENTITY"],
+    "a default that is gone again": [
+        "ALTER TABLE T ADD COLUMN tag text DEFAULT md5(random()::text)",
+        "ALTER TABLE T ALTER COLUMN tag DROP DEFAULT",
+    ],
+    "the same type, other values": ["ALTER TABLE T ALTER COLUMN value TYPE int USING value * 100"],
+    "a generated column": ["ALTER TABLE T ADD COLUMN twice int GENERATED ALWAYS AS (value * 2) STORED"],
+}
+
+
+@pytest.mark.parametrize("statements", VALUES_WITHOUT_A_WORD.values(), ids=VALUES_WITHOUT_A_WORD)
+def test_values_that_the_log_does_not_tell(copy: Meddled, statements: list[str]) -> None:
+    # R23
+    copy.catch_up()
+    for statement in statements:
+        copy.sql(statement)
+    copy.catch_up().assert_equal()
+
+
+KEYS_UNTOLD = {
+    "another identity for a while": [
+        "ALTER TABLE T ALTER COLUMN value SET NOT NULL",
+        "CREATE UNIQUE INDEX T_other ON T (value)",
+        "ALTER TABLE T REPLICA IDENTITY USING INDEX T_other",
+        "DELETE FROM T WHERE id = 5",
+        "ALTER TABLE T REPLICA IDENTITY DEFAULT",
+    ],
+    "another key": ["ALTER TABLE T DROP CONSTRAINT T_pkey", "ALTER TABLE T ADD PRIMARY KEY (id, value)"],
+    "a key that may wait": ["ALTER TABLE T DROP CONSTRAINT T_pkey", "ALTER TABLE T ADD PRIMARY KEY (id) DEFERRABLE"],
+}
+
+
+@pytest.mark.parametrize("statements", KEYS_UNTOLD.values(), ids=KEYS_UNTOLD)
+def test_a_log_that_does_not_tell_the_key_is_a_stop(copy: Meddled, statements: list[str]) -> None:
+    # R39
+    copy.catch_up()
+    for statement in statements:
+        copy.sql(statement)
+    copy.catch_up()
+    assert copy.stop in ("HISTORY_GONE", "UPSTREAM_REPLACED", "UPSTREAM_UNFIT")
+
+
+def test_keys_that_look_like_sql(postgres: Postgres) -> None:
+    # R21
+    made = Meddled(postgres)
+    made.sql("CREATE TABLE T (id char(40) PRIMARY KEY, value int) PARTITION BY LIST (id)")
+    made.sql("CREATE TABLE T_0 PARTITION OF T DEFAULT")
+    made.sql("INSERT INTO T VALUES ('who WHERE why', 1), ('a', 2)")
+    postgres.publish(made._name, made._name)
+    try:
+        made.catch_up()
+        made.sql("UPDATE T SET value = 3 WHERE id = 'who WHERE why'")
+        made.catch_up()
+        made.sql("INSERT INTO T VALUES ('{\"\\, %s', 4)")
+        made.sql("CREATE TABLE T_1 PARTITION OF T FOR VALUES IN ('ab')")
+        made.sql("INSERT INTO T VALUES ('ab', 5)")
+        made.catch_up()
+        stripped = sorted((id_.rstrip(), value) for id_, value in made._postgres.execute(f"SELECT * FROM {made._name}"))
+        assert made.job.failure is None, made.job.failure
+        assert made.rows() == stripped
+    finally:
+        made.drop()

@@ -26,10 +26,11 @@ from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamUnfit
 from tidefill.ports import F, Halves
 from tidefill.upstreams import postgres_head as heads
 from tidefill.upstreams.postgres_head import Head
-from tidefill.upstreams.postgres_log import KeyTexts, Transaction, lsn_number, lsn_text, snapshot_text
+from tidefill.upstreams.postgres_log import KEYS_MAX, KeyTexts, Transaction, lsn_number, lsn_text, snapshot_text
 from tidefill.upstreams.postgres_reader import SNAPSHOT_GONE, Reader
 from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
 from tidefill.upstreams.postgres_table import (
+    PARTITIONED,
     RESYNC,
     Leaf,
     PgTable,
@@ -213,8 +214,8 @@ class PostgresUpstream(Generic[F]):
         return self._head is not None and self._head.alive and self._head.snapshot == _snapshot(at)
 
     def pressing(self, at: Version) -> bool:
-        """The slot holds much of the server's log."""
-        return self._seen is not None and self._seen.held > HELD_BYTES_MAX / 2
+        """Much of the server's log could be let go if it were taken in."""
+        return self._seen is not None and self._seen.behind > HELD_BYTES_MAX / 2
 
     def lag_s(self, at: Version) -> float:
         """The age of the first commit to the table that was not taken in."""
@@ -253,8 +254,10 @@ class PostgresUpstream(Generic[F]):
         self._check_slot(after, head.confirmed)
         if self._is_all_changed(after, head):
             return Changed.ALL
-        told = any(one.keys for one in self._between(after, head))
-        return Changed.SOME if told or self._new_leaves(after, head) else Changed.NOTHING
+        came = [self._keys_of(leaf, head) for leaf in self._new_leaves(after, head)]
+        if sum(map(len, came)) > KEYS_MAX:
+            return Changed.ALL
+        return Changed.SOME if any(came) or any(one.keys for one in self._between(after, head)) else Changed.NOTHING
 
     def _between(self, after: Version, head: Head) -> Iterator[Transaction]:
         old = _snapshot(after)
@@ -263,10 +266,9 @@ class PostgresUpstream(Generic[F]):
     def _is_all_changed(self, after: Version, head: Head) -> bool:
         """Rows came or went of which the log names no keys; or so many that it is cheaper to read all again."""
         was = json.loads(after.carry)
-        known = {number for number, *_ in was["columns"]}
-        defaults = any(column.has_default for column in head.survey.columns if column.number not in known)
         gone = set(was["leaves"]) - {leaf.mark for leaf in head.survey.leaves}
-        if head.told.many or defaults or gone or any(one.truncated for one in self._between(after, head)):
+        truncated = any(one.truncated for one in self._between(after, head))
+        if head.told.many or gone or truncated or _has_new_values(was, head.survey):
             return True
         keys = sum(len(one.keys) for one in self._between(after, head))
         return keys > max(KEYS_PER_QUERY, self._rows * KEYS_SHARE_MAX)
@@ -275,12 +277,13 @@ class PostgresUpstream(Generic[F]):
         known = set(json.loads(after.carry)["leaves"])
         return [leaf for leaf in head.survey.leaves if leaf.mark not in known]
 
-    def _keys_of(self, leaf: Leaf, head: Head) -> Iterator[KeyTexts]:
+    def _keys_of(self, leaf: Leaf, head: Head) -> list[KeyTexts]:
         """Through the table: that is what we may read. The partition's constraint lets the server leave out others."""
         found = head.query(f"SELECT coalesce(pg_get_partition_constraintdef({leaf.oid}), 'true')")
-        texts = ", ".join(f"{identifier(name)}::text" for name in self._key)
+        texts = ", ".join(f"format('%s', {identifier(name)})" for name in self._key)  # as the log writes them
         inside = f"tableoid = {leaf.oid} AND ({found[0][0]})"
-        return (tuple(row) for row in head.query(f"SELECT {texts} FROM {self._table.sql} WHERE {inside}"))
+        limit = f"LIMIT {KEYS_MAX + 1}"
+        return [tuple(row) for row in head.query(f"SELECT {texts} FROM {self._table.sql} WHERE {inside} {limit}")]
 
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
         """Keys from the log, rows from the snapshot. Of a new partition all keys count: it may have come with rows."""
@@ -293,11 +296,11 @@ class PostgresUpstream(Generic[F]):
         inside = self._within(covered_ranges(coverage), "t")
         batches = list(_batches(sorted(keys), KEYS_PER_QUERY)) or [[]]
         same = " AND ".join(f"t.{name} = k.{name}" for name in names)
-        removed = [self._read(head, self._key_columns, f"FROM {self._keys_sql(batch)} k", "k") for batch in batches]
+        removed = [self._read(head, self._key_columns, f"{self._keys_sql(batch)} k", "k", "true") for batch in batches]
         added = [
             self._read(
-                head, head.survey.columns,
-                f"FROM {self._keys_sql(batch)} k JOIN {self._table.sql} t ON {same} WHERE {inside}", "t",
+                head, head.survey.columns, f"{self._keys_sql(batch)} k JOIN {self._table.sql} t ON {same}", "t",
+                f"{inside} AND {self._known_parts(head)}",
             )
             for batch in batches
         ]  # fmt: skip
@@ -323,10 +326,11 @@ class PostgresUpstream(Generic[F]):
         """From the snapshot, while its head is open, by several readers."""
         head = self._open(at)
         parts: list[Range | None] = [piece for part in ranges for piece in self._cut(part)]
+        known = self._known_parts(head)
         frames = [
             self._read(
-                head, head.survey.columns,
-                f"FROM {self._table.sql} t WHERE {'false' if part is None else self._within([part], 't')}", "t",
+                head, head.survey.columns, f"{self._table.sql} t", "t",
+                "false" if part is None else f"{self._within([part], 't')} AND {known}",
             )
             for part in parts or [None]
         ]  # fmt: skip
@@ -378,14 +382,21 @@ class PostgresUpstream(Generic[F]):
         collated = '::text COLLATE "C"' if is_text(column) else ""
         return conditions.Column(f"{alias}.{identifier(name)}{collated}", key_type(column).literal)
 
-    def _read(self, head: Head, columns: Sequence[PgColumn], sql: str, alias: str) -> F:
-        """What the query gives, as Spark's types. It fails where the snapshot was not taken over."""
+    def _known_parts(self, head: Head) -> str:
+        """Of a partitioned table only the partitions that it had in the snapshot: one that is attached later can be
+        read in an old snapshot too."""
+        if head.survey.kind != PARTITIONED:
+            return "true"
+        return "t.tableoid = ANY ('{" + ",".join(str(leaf.oid) for leaf in head.survey.leaves) + "}'::oid[])"
+
+    def _read(self, head: Head, columns: Sequence[PgColumn], source: str, alias: str, where: str) -> F:
+        """Rows of the source, as Spark's types. It fails where the snapshot was not taken over."""
         sent = [f"{_sent(column, alias)} AS c{column.number}" for column in columns]
         guard = (
             f"(SELECT CASE pg_current_snapshot()::text WHEN '{snapshot_text(head.snapshot)}' THEN true "
             f"ELSE ('{SNAPSHOT_GONE} ' || pg_current_snapshot()::text)::boolean END)"
         )
-        query = f"SELECT {', '.join(sent)} {sql} {'AND' if ' WHERE ' in sql else 'WHERE'} {guard}"
+        query = f"SELECT {', '.join(sent)} FROM {source} WHERE {where} AND {guard}"
         return self._reader.read(head, columns, query)
 
     # Places.
@@ -429,7 +440,7 @@ class PostgresUpstream(Generic[F]):
         """In the snapshot."""
         head = self._open(at)
         order = ", ".join(f"{self._column(name, 't').name} DESC NULLS LAST" for name in self._walk)
-        return next(iter(self._keys_in(head, f"ORDER BY {order} LIMIT 1")), None)
+        return next(iter(self._keys_in(head, f"WHERE {self._known_parts(head)} ORDER BY {order} LIMIT 1")), None)
 
     def estimate(self) -> int:
         """By the server's statistics, or the last count."""
@@ -447,6 +458,16 @@ class PostgresUpstream(Generic[F]):
         if seen.confirmed is not None and safe > seen.confirmed:
             with suppress(NotYet), translated(f"the slot {self._table.slot}"), self._admin() as admin:
                 admin.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self._table.slot, lsn_text(safe)))
+
+
+def _has_new_values(was: dict[str, Any], seen: Survey) -> bool:
+    """Whether rows may have got values without a word in the log: in a column that is new, unless it began empty; or in
+    one that was altered while the table was rewritten."""
+    rewritten = any(was["leaves"].get(leaf.mark, leaf.file) != leaf.file for leaf in seen.leaves)
+    known = {number: mark for number, _, _, mark in was["columns"]}
+    new = [column for column in seen.columns if column.number not in known]
+    altered = any(known.get(column.number, column.mark) != column.mark for column in seen.columns)
+    return any(column.has_default for column in new) or (rewritten and (altered or bool(new)))
 
 
 def application(table: PgTable) -> str:

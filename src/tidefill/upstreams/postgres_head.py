@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from tidefill.core.version import Snapshot
-from tidefill.errors import RetryLater, TidefillError, Unavailable, Unreadable
+from tidefill.errors import TidefillError, Unavailable, Unreadable
 from tidefill.upstreams.postgres_log import Told, lsn_number, lsn_text, snapshot_of, told, transactions
 from tidefill.upstreams.postgres_server import PostgresServer, translated
 from tidefill.upstreams.postgres_table import PgTable, Survey
@@ -32,7 +32,7 @@ LOG_ROWS_AT_A_TIME = 10_000
 _SNAPSHOT = "SELECT pg_current_snapshot()::text, pg_export_snapshot(), extract(epoch FROM clock_timestamp())"
 _WAITING = """
 SELECT count(*) FROM pg_locks waits
-WHERE NOT waits.granted AND waits.relation = ANY (%s)
+WHERE NOT waits.granted AND waits.locktype = 'relation'
   AND clock_timestamp() - waits.waitstart > make_interval(secs => %s)
   AND pg_blocking_pids(waits.pid) && (
     SELECT array_agg(pid) FROM pg_stat_activity WHERE application_name = %s AND usename = current_user)
@@ -57,7 +57,7 @@ class Head:
     told: Told
     end: int
     confirmed: int | None
-    closed: threading.Event = field(default_factory=threading.Event)
+    closed: threading.Event
 
     @property
     def alive(self) -> bool:
@@ -84,6 +84,7 @@ def open_head(server: PostgresServer, table: PgTable, application: str) -> Itera
             session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             session.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             session.execute(LOCK.format(table=table.sql).encode())
+            closed = ends.enter_context(_watched(server, application))
             row = session.execute(_SNAPSHOT).fetchone()
         assert row is not None
         snapshot, exported, at_s = snapshot_of(row[0]), str(row[1]), float(row[2])
@@ -92,9 +93,8 @@ def open_head(server: PostgresServer, table: PgTable, application: str) -> Itera
         parts = frozenset(leaf.oid for leaf in survey.leaves)
         with translated(f"the slot {table.slot}"):
             found = told(transactions(_messages(admin, table, end), parts, survey.key), snapshot, end)
-        head = Head(session, admin, snapshot, at_s, exported, survey, found, end, table.survey(admin).confirmed)
-        with _watched(server, head, application):
-            yield head
+        confirmed = table.survey(admin).confirmed
+        yield Head(session, admin, snapshot, at_s, exported, survey, found, end, confirmed, closed)
 
 
 def newest_snapshot(server: PostgresServer) -> Snapshot:
@@ -137,29 +137,28 @@ def _one(session: psycopg.Connection[Any], sql: str) -> str:
 
 
 @contextmanager
-def _watched(server: PostgresServer, head: Head, application: str) -> Iterator[None]:
-    relations = [leaf.oid for leaf in head.survey.leaves]
-    relations.append(int(head.survey.identity.rpartition("/")[2]))
+def _watched(server: PostgresServer, application: str) -> Iterator[threading.Event]:
+    """The event is set when the head is over: at the end, or when somebody has waited for us too long."""
+    closed = threading.Event()
     watcher = threading.Thread(
-        target=_watch, args=(server, head, application, relations), name="tidefill-lock-watcher", daemon=True
+        target=_watch, args=(server, application, closed), name="tidefill-lock-watcher", daemon=True
     )
     watcher.start()
     try:
-        yield
+        yield closed
     finally:
-        head.closed.set()
+        closed.set()
         watcher.join()
 
 
-def _watch(server: PostgresServer, head: Head, application: str, relations: Sequence[int]) -> None:
+def _watch(server: PostgresServer, application: str, closed: threading.Event) -> None:
     """Give the head up when somebody waits for us; also when it cannot be seen any more whether somebody does."""
     try:
-        with server.session(f"{application} watcher") as session:
-            while not head.closed.wait(LOOK_S):
-                with translated("the server"):
-                    row = session.execute(_WAITING, (list(relations), OTHERS_WAIT_S_MAX, application)).fetchone()
-                    if row is not None and row[0]:
-                        head.closed.set()
-                        session.execute(_END_READERS, (application,))
-    except (RetryLater, TidefillError):
-        head.closed.set()
+        with closing(server.session(f"{application} watcher"[-63:])) as session, translated("the server"):
+            while not closed.wait(LOOK_S):
+                row = session.execute(_WAITING, (OTHERS_WAIT_S_MAX, application)).fetchone()
+                if row is not None and row[0]:
+                    closed.set()
+                    session.execute(_END_READERS, (application,))
+    except TidefillError:
+        closed.set()

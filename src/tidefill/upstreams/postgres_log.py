@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from tidefill.core.version import Snapshot
-from tidefill.errors import Bug
+from tidefill.errors import Bug, HistoryGone
 
 KeyTexts: TypeAlias = tuple[str, ...]
 
@@ -53,7 +53,7 @@ def transactions(messages: Iterable[bytes], relations: frozenset[int], key: Sequ
             case "R":
                 relation, columns = _relation(message)
                 if relation in relations:
-                    places[relation] = tuple(columns.index(name) for name in key)
+                    places[relation] = _places(columns, key)
             case "I" | "U" | "D":
                 relation = _U32.unpack_from(message, 1)[0]
                 if relation in relations and len(_inside(open_).keys) <= KEYS_MAX:
@@ -64,6 +64,18 @@ def transactions(messages: Iterable[bytes], relations: frozenset[int], key: Sequ
                     _inside(open_).truncated = True
 
 
+def _places(columns: Sequence[tuple[str, bool]], key: Sequence[str]) -> tuple[int, ...]:
+    """Where the key is. HistoryGone if the log did not tell it for a while: then rows may be gone without a word."""
+    told = {name: place for place, (name, is_told) in enumerate(columns) if is_told}
+    if not set(key) <= told.keys():
+        raise HistoryGone(
+            "the log did not tell the key of deleted rows for a while",
+            detail=f"The replica identity was ({', '.join(told)}).",
+            hint="RESYNC the job to build it anew.",
+        )
+    return tuple(told[name] for name in key)
+
+
 def _inside(transaction: Transaction | None) -> Transaction:
     if transaction is None:
         raise Bug("the log of PostgreSQL has a change outside of a transaction")
@@ -71,16 +83,17 @@ def _inside(transaction: Transaction | None) -> Transaction:
 
 
 def _keys(message: bytes, places: Sequence[int]) -> Iterator[KeyTexts]:
-    """The key before, if the message has it, and the key after. (A key that did not change is not repeated.)"""
-    place = 5
+    """The key before, if the message has it, and the key after. (A large one that did not change is not repeated.)"""
+    place, told = 5, False
     while place < len(message):
         kind = message[place]
         values, place = _tuple(message, place + 1)
         key = tuple(values[number] for number in places)
         if None not in key:
             yield tuple(text for text in key if text is not None)
-        elif kind == _NEW:
+        elif kind != _NEW or not told:
             raise Bug("a row of PostgreSQL's log has no key")
+        told = True
 
 
 def _tuple(message: bytes, place: int) -> tuple[list[str | None], int]:
@@ -101,8 +114,8 @@ def _tuple(message: bytes, place: int) -> tuple[list[str | None], int]:
     return values, place
 
 
-def _relation(message: bytes) -> tuple[int, list[str]]:
-    """Its number, and the names of its columns."""
+def _relation(message: bytes) -> tuple[int, list[tuple[str, bool]]]:
+    """Its number, and its columns: their names, and whether they are part of the replica identity."""
     (relation,) = _U32.unpack_from(message, 1)
     _, place = _name(message, 5)
     _, place = _name(message, place)
@@ -110,8 +123,9 @@ def _relation(message: bytes) -> tuple[int, list[str]]:
     place += 3
     columns = []
     for _ in range(count):
+        is_told = bool(message[place] & 1)
         name, place = _name(message, place + 1)
-        columns.append(name)
+        columns.append((name, is_told))
         place += 8
     return relation, columns
 

@@ -52,6 +52,7 @@ class PostgresServer:
 
     def session(self, application: str) -> psycopg.Connection[Any]:
         """A new session, in autocommit."""
+        self._parsed()
         with translated(f"the server of {self.name}"):
             session = psycopg.connect(
                 self.url, autocommit=True, application_name=application, connect_timeout=CONNECT_S_MAX
@@ -65,6 +66,19 @@ class PostgresServer:
                 raise
             return session
 
+    def _parsed(self) -> dict[str, Any]:
+        """The parts of the URL. What the driver says of one that it cannot read may hold the password."""
+        try:
+            known = conninfo_to_dict(self.url)
+        except psycopg.ProgrammingError:
+            known = {}
+        if not known or "@" in str(known.get("host") or ""):
+            raise InvalidSetting(
+                f"the URL of the connection {self.name} cannot be read",
+                hint="postgresql://user:password@host:5432/database, with %40 for @ and %25 for % in the password.",
+            )
+        return dict(known)
+
     def _refuse_pooler(self, session: psycopg.Connection[Any]) -> None:
         row = session.execute("SELECT pg_backend_pid()").fetchone()
         if row is None or row[0] != session.info.backend_pid:
@@ -75,7 +89,7 @@ class PostgresServer:
 
     def jdbc(self, application: str, snapshot: str) -> dict[str, str]:
         """Options for Spark's reader, for queries in that exported snapshot."""
-        known = conninfo_to_dict(self.url)
+        known = self._parsed()
         host = str(known.get("host") or "localhost")
         if host.startswith("/"):
             raise InvalidSetting(

@@ -18,6 +18,7 @@ from tidefill.upstreams.postgres_types import PgColumn
 
 RESYNC = "RESYNC the job to build it anew."
 ORDINARY, PARTITIONED = "r", "p"
+LOGGED = "p"
 IDENTITY_DEFAULT, IDENTITY_FULL, IDENTITY_INDEX = "d", "f", "i"
 
 _SURVEY = """
@@ -26,7 +27,7 @@ WITH RECURSIVE root AS (
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = %(schema)s AND c.relname = %(table)s
 ), leaf AS (
-  SELECT c.oid, c.relreplident, c.relname, n.nspname, c.relkind
+  SELECT c.oid, c.relreplident, c.relname, n.nspname, c.relkind, c.relpersistence, c.relfilenode
   FROM root
   JOIN pg_class c ON c.oid IN (SELECT relid FROM pg_partition_tree(root.oid) WHERE isleaf)
     OR (root.relkind <> 'p' AND c.oid = root.oid)
@@ -57,7 +58,11 @@ SELECT json_build_object(
           OR (co.oid = 100 AND (SELECT datcollate IN ('C', 'POSIX') AND datlocprovider = 'c'
                                 FROM pg_database WHERE datname = current_database()))
         FROM pg_collation co WHERE co.oid = a.attcollation) END,
-      a.atthasdef OR a.atthasmissing) ORDER BY a.attnum)
+      a.atthasdef OR a.atthasmissing OR a.attidentity <> '' OR a.attgenerated <> ''
+        OR (SELECT d.typdefault IS NOT NULL FROM pg_type d WHERE d.oid = a.atttypid),
+      a.xmin::text || coalesce((SELECT md5(pg_get_expr(d.adbin, d.adrelid)) FROM pg_attrdef d
+        WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''), ''),
+      a.attgenerated <> '') ORDER BY a.attnum)
     FROM pg_attribute a
     JOIN base ON base.attnum = a.attnum JOIN pg_type t ON t.oid = base.type AND t.typtype <> 'd'
     WHERE a.attrelid = root.oid AND a.attnum > 0 AND NOT a.attisdropped),
@@ -66,9 +71,11 @@ SELECT json_build_object(
     FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS place(attnum, number)
     JOIN pg_attribute a ON a.attrelid = root.oid AND a.attnum = place.attnum
     WHERE i.indrelid = root.oid AND i.indisprimary),
+  'deferrable', EXISTS (SELECT FROM pg_index i WHERE i.indrelid = root.oid AND i.indisprimary AND NOT i.indimmediate),
   'leaves', (
     SELECT json_agg(json_build_array(
       leaf.oid::bigint, leaf.relreplident, leaf.relkind, leaf.nspname, leaf.relname,
+      leaf.relpersistence, leaf.relfilenode::bigint,
       coalesce((SELECT string_agg(i.xmin::text, ',' ORDER BY i.inhrelid) FROM pg_inherits i
         WHERE i.inhrelid IN (SELECT relid FROM pg_partition_ancestors(leaf.oid)) AND i.inhrelid <> root.oid), ''),
       (SELECT json_agg(a.attname) FROM pg_index i JOIN pg_attribute a ON a.attrelid = leaf.oid
@@ -89,7 +96,8 @@ SELECT json_build_object(
     FROM pg_publication p WHERE p.pubname = %(publication)s),
   'slot', (
     SELECT json_build_object('confirmed', s.confirmed_flush_lsn::text, 'plugin', s.plugin, 'status', s.wal_status,
-      'database', s.database = current_database(), 'held', (pg_current_wal_lsn() - s.restart_lsn)::bigint)
+      'database', s.database = current_database(), 'held', (pg_current_wal_lsn() - s.restart_lsn)::bigint,
+      'behind', (pg_current_wal_lsn() - s.confirmed_flush_lsn)::bigint)
     FROM pg_replication_slots s WHERE s.slot_name = %(slot)s)
 ) FROM root
 """
@@ -98,14 +106,16 @@ SELECT json_build_object(
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A part of the table that has rows of its own; of an ordinary table it is the table. `identity` is its replica
-    identity, `identity_columns` those of the index that is named there. `attached` is another text whenever it was
-    attached anew."""
+    identity, `identity_columns` those of the index that is named there. `file` is another one whenever it was
+    rewritten, `attached` is another text whenever it was attached anew."""
 
     oid: int
     identity: str
     kind: str
     schema: str
     name: str
+    persistence: str
+    file: int
     attached: str
     identity_columns: tuple[str, ...]
     published: bool
@@ -125,7 +135,8 @@ class Leaf:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """One look. `publication` tells whether it was altered; `confirmed` is the slot's position, None without a slot.
-    `held`: bytes of log that the slot keeps."""
+    `held`: bytes of log that the slot keeps; `behind`: those that it
+    would let go if it were advanced."""
 
     identity: str
     kind: str
@@ -141,6 +152,8 @@ class Survey:
     slot: str
     confirmed: int | None
     held: int
+    behind: int
+    deferrable: bool
 
     def column(self, name: str) -> PgColumn:
         """By name."""
@@ -149,8 +162,9 @@ class Survey:
     def carried(self) -> dict[str, Any]:
         """What has to be known later to see what changed."""
         return {
-            "columns": [[one.number, one.name, one.declared] for one in self.columns],
-            "leaves": [leaf.mark for leaf in self.leaves],
+            "columns": [[one.number, one.name, one.declared, one.mark] for one in self.columns],
+            "key": list(self.key),
+            "leaves": {leaf.mark: leaf.file for leaf in self.leaves},
             "publication": self.publication,
         }
 
@@ -192,17 +206,24 @@ def _survey(found: dict[str, Any]) -> Survey:
         rows=int(found["rows"]),
         columns=tuple(PgColumn(*column) for column in found["columns"] or ()),
         key=tuple(found["key"] or ()),
-        leaves=tuple(
-            Leaf(oid, identity, kind, schema, name, attached, tuple(columns or ()), published, bool(filtered))
-            for oid, identity, kind, schema, name, attached, columns, published, filtered in found["leaves"] or ()
-        ),
+        leaves=tuple(_leaf(part) for part in found["leaves"] or ()),
         publication=json.dumps(known, sort_keys=True) if publication else "",
         publishes_all=bool(publication.get("all")),
         via_root=bool(publication.get("via_root")),
         slot="" if not slot else ("ours" if usable else "lost"),
         confirmed=lsn_number(slot["confirmed"]) if usable else None,
         held=int(slot.get("held") or 0),
+        behind=int(slot.get("behind") or 0),
+        deferrable=found["deferrable"],
     )
+
+
+def _leaf(found: Sequence[Any]) -> Leaf:
+    oid, identity, kind, schema, name, persistence, file, attached, columns, published, filtered = found
+    return Leaf(
+        oid, identity, kind, schema, name, persistence, file, attached,
+        tuple(columns or ()), published, bool(filtered),
+    )  # fmt: skip
 
 
 def check_fit(table: PgTable, seen: Survey) -> None:
@@ -216,6 +237,14 @@ def check_fit(table: PgTable, seen: Survey) -> None:
         raise UpstreamUnfit(f"{name} has tables that inherit from it", hint="Partition it, or copy them one by one.")
     if not seen.key:
         raise UpstreamUnfit(f"{name} has no primary key", hint=f"ALTER TABLE {name} ADD PRIMARY KEY (...)")
+    if seen.deferrable:
+        raise UpstreamUnfit(
+            f"the primary key of {name} is deferrable",
+            detail="PostgreSQL refuses updates and deletes of a published table whose key is.",
+            hint="Make the key anew without DEFERRABLE.",
+        )
+    if any(seen.column(column).generated for column in seen.key):
+        raise UpstreamUnfit(f"the primary key of {name} is generated", hint="The log does not tell such columns.")
     for leaf in seen.leaves:
         _check_leaf(leaf, seen.key)
 
@@ -223,6 +252,8 @@ def check_fit(table: PgTable, seen: Survey) -> None:
 def _check_leaf(leaf: Leaf, key: Sequence[str]) -> None:
     if leaf.kind != ORDINARY:
         raise UpstreamUnfit(f"{leaf.sql} is a foreign table", hint="Its changes are not in the log of this server.")
+    if leaf.persistence != LOGGED:
+        raise UpstreamUnfit(f"the log does not have {leaf.sql}", hint=f"ALTER TABLE {leaf.sql} SET LOGGED")
     tells_key = leaf.identity in (IDENTITY_DEFAULT, IDENTITY_FULL) or (
         leaf.identity == IDENTITY_INDEX and set(key) <= set(leaf.identity_columns)
     )
@@ -275,7 +306,9 @@ def check_same(table: PgTable, carried: dict[str, Any], identity: str, seen: Sur
             hint=RESYNC,
         )
     now = {column.number: (column.name, column.declared) for column in seen.columns}
-    for number, name, declared in carried["columns"]:
+    if list(seen.key) != carried["key"]:
+        raise UpstreamReplaced(f"{table.sql} has another primary key now", hint=RESYNC)
+    for number, name, declared, _ in carried["columns"]:
         if now.get(number) != (name, declared):
             became = now.get(number)
             is_now = "is gone" if became is None else f"is {became[0]} {became[1]} now"

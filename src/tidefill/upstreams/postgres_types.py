@@ -25,7 +25,9 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class PgColumn:
     """A column as the catalog has it. `base`: the name of its type, below any domain; `kind`: pg_type.typtype of that,
-    or `a` for an array. `typmod`: of the type or the domain. `bytewise`: whether its collation compares bytes."""
+    or `a` for an array. `typmod`: of the type or the domain. `bytewise`: whether its collation compares bytes.
+    `has_default`: rows that were there before it may have a value in it. `mark`: another text whenever the column was
+    altered. `generated`: computed by the server."""
 
     number: int
     name: str
@@ -36,6 +38,8 @@ class PgColumn:
     not_null: bool
     bytewise: bool
     has_default: bool
+    mark: str
+    generated: bool
 
 
 @dataclass(frozen=True, slots=True)
