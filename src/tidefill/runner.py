@@ -311,6 +311,8 @@ class Runner:
         """The confirmed copy and the progress, in one write."""
         estimate = active.machine.estimate()
         rows_per_s = active.filled_rows / active.filled_s if active.filled_s > 0 else 0.0
+        if job.settings.rate_limit is not None:
+            rows_per_s = min(rows_per_s, float(job.settings.rate_limit))
         anchor = json.dumps(anchor_to_json(truth.anchor(job.generation_uuid)))
 
         def reported(row: Job) -> Job:

@@ -77,3 +77,11 @@ def test_a_job_whose_input_was_built_anew_is_built_anew() -> None:
     assert "its input was built anew: a new generation begins" in told(stage)
     stage.rest()
     assert stage.job.generation == 2
+
+
+def test_the_rate_that_is_told_heeds_the_limit() -> None:
+    stage = Stage(Setup(rows=0, chunk_rows=2, rate_limit=1), rows=rows(20))
+    stage.go_steps(4)
+    progress = stage.job.progress
+    assert progress is not None
+    assert 0.0 < progress.rows_per_s <= 1.0

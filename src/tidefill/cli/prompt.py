@@ -17,13 +17,18 @@ HISTORY_LINES_MAX = 1000
 ENDS = ("exit", "quit", "\\q")
 HELPS = ("help", "\\h", "?")
 HELP = """\
-REGISTER TABLE name LOCATION 'path' KEY (columns);  UNREGISTER TABLE name;
-CREATE MATERIALIZED VIEW name AS SELECT ...;  CREATE REPLICA name FROM table;
+REGISTER TABLE name LOCATION 'path' KEY (columns);
+UNREGISTER TABLE name;
+CREATE MATERIALIZED VIEW name AS SELECT ...;
+CREATE REPLICA name FROM table;
 EXPLAIN CREATE ...;  SELECT ...;  VERIFY name;
 SHOW JOBS;  SHOW JOB name;  SHOW EVENTS;  SHOW TABLES;
-PAUSE JOB name [FILL];  RESUME JOB name;  ALTER JOB name SET rate_limit = 1000;
-CANCEL JOB name;  RESYNC JOB name;  DROP MATERIALIZED VIEW name;  DROP REPLICA name;
-A statement ends with a semicolon. Ctrl-C forgets what is typed, Ctrl-D leaves."""
+PAUSE JOB name [FILL];  RESUME JOB name;
+ALTER JOB name SET rate_limit = 1000;
+CANCEL JOB name;  RESYNC JOB name;
+DROP MATERIALIZED VIEW name;  DROP REPLICA name;
+A statement ends with a semicolon.
+Ctrl-C forgets what is typed, Ctrl-D leaves."""
 
 
 def prompt(execute: Callable[[str], None], tell: Callable[[Exception], None]) -> None:
