@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidefill.core.jobs import Job
 from tidefill.definitions import JobDefinition
-from tidefill.errors import BadInput, MissingExtra, RetryLater, TidefillError, Unavailable
+from tidefill.errors import BadInput, RetryLater, TidefillError, Unavailable
+from tidefill.extras import with_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,6 @@ class Found:
     key: tuple[str, ...]
     rows: int
     walk_reason: str
-    in_order: bool
     notices: tuple[str, ...]
 
 
@@ -80,7 +79,7 @@ class Databases:
 
     def find(self, source: Source) -> Found:
         """Look at the table. Refused with the statement that mends it, if it cannot be followed."""
-        with _with_driver():
+        with with_extra("postgres"):
             from tidefill.upstreams.postgres_preflight import preflight
             from tidefill.upstreams.postgres_types import is_text, mapped
         table = self._table(source, "")
@@ -91,18 +90,17 @@ class Databases:
         reason = "the primary key"
         if loose:
             reason = f"the primary key, in one chunk: an index orders {loose[0]} by a collation, not by bytes"
-        notices = tuple(notice for column in seen.columns if (notice := mapped(column).notice))
-        return Found(columns, seen.key, seen.rows, reason, not loose, notices)
+        return Found(columns, seen.key, seen.rows, reason, seen.notices())
 
     def check_reader(self, session: SparkSession, source: Source) -> None:
         """UpstreamUnfit if this Spark cannot read from there."""
-        with _with_driver():
+        with with_extra("postgres"):
             from tidefill.upstreams.postgres_reader import check_reader
         check_reader(session, self._server(source.connection))
 
     def upstream(self, session: SparkSession, job: Job, definition: JobDefinition) -> PostgresUpstream[DataFrame]:
         """What the job's generation reads."""
-        with _with_driver():
+        with with_extra("postgres"):
             from tidefill.upstreams.postgres import PostgresUpstream, application
             from tidefill.upstreams.postgres_reader import SparkReader
         source = self.source_of(definition)
@@ -125,7 +123,7 @@ class Databases:
 
     def head(self, definition: JobDefinition) -> Snapshot:
         """What the server shows now."""
-        with _with_driver():
+        with with_extra("postgres"):
             from tidefill.upstreams.postgres_head import newest_snapshot
         return newest_snapshot(self._server(definition.connection))
 
@@ -133,7 +131,7 @@ class Databases:
         """Remove a slot or a publication, if it is there. Unavailable while that cannot be done: it stays listed."""
         connection, _, name = resource.partition("/")
         try:
-            with _with_driver():
+            with with_extra("postgres"):
                 from tidefill.upstreams.postgres import remove_publication, remove_slot
             remove = {"slot": remove_slot, "publication": remove_publication}[kind]
             remove(self._server(connection), name)
@@ -144,7 +142,7 @@ class Databases:
 
     def answer(self, connection: str) -> Answer:
         """What the server of a connection says of itself."""
-        with _with_driver():
+        with with_extra("postgres"):
             from tidefill.upstreams.postgres_preflight import introduce
         release, slots = introduce(self._server(connection), f"{PREFIX}_{self._store_id()[:8]}_")
         return Answer(release, tuple(slots))
@@ -159,11 +157,3 @@ class Databases:
 
         assert len(ours) <= NAME_CHARACTERS_MAX, ours
         return PgTable(source.schema, source.table, source.publication or ours, source.slot or ours)
-
-
-@contextmanager
-def _with_driver() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"{error.name} is not installed", hint="pip install 'tidefill[postgres]'") from error

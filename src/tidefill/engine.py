@@ -13,8 +13,8 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
@@ -45,7 +45,6 @@ from tidefill.errors import (
     HistoryGone,
     InvalidSetting,
     JobFailed,
-    MissingExtra,
     NotYet,
     TidefillError,
     TimedOut,
@@ -53,6 +52,7 @@ from tidefill.errors import (
     UnknownTable,
     WrongState,
 )
+from tidefill.extras import with_extra
 from tidefill.logs import log_to
 from tidefill.owners import is_gone, new_owner
 from tidefill.runner import Runner, anchor_from_text, versions_from_text
@@ -104,15 +104,6 @@ def connect_as(config: Config, starting: Callable[[], AbstractContextManager[obj
 
     names = [connection.name for connection in config.connections]
     return Engine(start, config.warehouse, Path(config.store), starting, names, config.connection_url)
-
-
-@contextmanager
-def with_extras() -> Iterator[None]:
-    """What is imported inside comes with Spark: MissingExtra if it is not installed."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"{error.name} is not installed", hint="pip install 'tidefill[spark]'") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +190,7 @@ class Engine:
     @property
     def _lake(self) -> Lake:
         if self._made is None:
-            with self._starting(), with_extras():
+            with self._starting(), with_extra("spark"):
                 self._made = self._make_lake()
         from tidefill.spark.session import make_active
 
@@ -403,7 +394,7 @@ class Engine:
     def query(self, sql: str) -> DataFrame:
         """The rows of a SELECT. It sees registered tables and what live jobs have made, without hidden columns; other
         names are the catalog's."""
-        with with_extras():
+        with with_extra("spark"):
             from tidefill.spark.query import query
             from tidefill.views.names import names_read
         locations = {name: self._readable(name, certain) for name, certain in names_read(sql).items()}
@@ -423,7 +414,7 @@ class Engine:
     def execute(self, sql: str) -> Result:
         """Execute SQL statements, separated by semicolons, and return what the last one gives. All of them are read
         before the first is executed."""
-        with with_extras():
+        with with_extra("spark"):
             from tidefill.sql.script import last_result
         return last_result(self, sql)
 

@@ -43,13 +43,13 @@ from tidefill.errors import (
     BadInput,
     Bug,
     Conflict,
-    MissingExtra,
     StoreUnreadable,
     TidefillError,
     Unavailable,
     UnknownJob,
     UnknownTable,
 )
+from tidefill.extras import with_extra
 
 SCHEMA_VERSION = 2
 POSTGRES_URLS = ("postgresql://", "postgres://")
@@ -414,17 +414,16 @@ def _make_file(file: Path) -> None:
 def _postgres_store(url: str, busy_s: float) -> SqlStore:
     """A schema of its own. Whoever writes has the store to himself, as in SQLite: the lock comes first."""
     try:
-        engine = sa.create_engine(
-            sa.make_url(url).set(drivername="postgresql+psycopg"),
-            poolclass=NullPool,
-            connect_args={
-                "application_name": "tidefill store",
-                "connect_timeout": int(busy_s),
-                "options": f"-c search_path={POSTGRES_SCHEMA} -c lock_timeout={int(busy_s * 1000)}",
-            },
-        )
-    except ModuleNotFoundError:
-        raise MissingExtra("psycopg is not installed", hint="pip install 'tidefill[postgres]'") from None
+        with with_extra("postgres"):
+            engine = sa.create_engine(
+                sa.make_url(url).set(drivername="postgresql+psycopg"),
+                poolclass=NullPool,
+                connect_args={
+                    "application_name": "tidefill store",
+                    "connect_timeout": int(busy_s),
+                    "options": f"-c search_path={POSTGRES_SCHEMA} -c lock_timeout={int(busy_s * 1000)}",
+                },
+            )
     except SQLAlchemyError:  # what it says may hold the password
         raise BadInput(
             "the URL of the store cannot be read", hint="postgresql://user:password@host:5432/database"

@@ -4,29 +4,11 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.replica.harness import Postgres
-from tests.spark.conftest import PORT, free_port
+from tests.spark.conftest import connect_url as connect_url
+from tests.spark.conftest import spark as spark
 from tidefill.local.postgres import local_postgres
-from tidefill.spark.session import JAVA_OPTIONS, local_session
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    extra_conf = {
-        JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
-        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-        PORT: str(free_port()),
-    }
-    session = local_session(cores=2, extra_conf=extra_conf)
-    yield session
-    session.stop()
-
-
-@pytest.fixture(scope="session")
-def connect_url(spark: SparkSession) -> str:
-    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
 
 
 @pytest.fixture(scope="session")

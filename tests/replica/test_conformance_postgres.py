@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.replica.harness import Postgres, PostgresUpstreamHarness
+from tests.suites import marked
 from tidefill.testing.conformance_upstream import UPSTREAM_SUITE, UpstreamTest
 
 ALWAYS = {
@@ -26,12 +26,6 @@ ALWAYS = {
 }
 
 
-def marked(suite: Iterable[Any]) -> list[Any]:
-    """The suite, with what is too long for every day marked so."""
-    marks = {True: (), False: (pytest.mark.soak,)}
-    return [pytest.param(test, id=test.__name__, marks=marks[test.__name__ in ALWAYS]) for test in suite]
-
-
 @pytest.fixture
 def harness(spark: SparkSession, postgres: Postgres) -> Iterator[PostgresUpstreamHarness]:
     made = PostgresUpstreamHarness(spark, postgres)
@@ -39,7 +33,7 @@ def harness(spark: SparkSession, postgres: Postgres) -> Iterator[PostgresUpstrea
     made.remove()
 
 
-@pytest.mark.parametrize("test", marked(UPSTREAM_SUITE))
+@pytest.mark.parametrize("test", marked(UPSTREAM_SUITE, ALWAYS))
 def test_upstream(test: UpstreamTest, harness: PostgresUpstreamHarness) -> None:
     # R2, R3, R6, R13, R14, R21, R31
     test(harness)

@@ -1,6 +1,5 @@
 """One Spark for the whole suite: a start takes as long as fifty tests. Other processes reach it over Spark Connect."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.shop import Shop
+from tidefill.sockets import free_port
 from tidefill.spark.session import JAVA_OPTIONS, local_session
 
 PORT = "spark.connect.grpc.binding.port"
@@ -37,9 +37,3 @@ def shop(spark: SparkSession, tmp_path: Path) -> Iterator[Shop]:
     made = Shop(spark, tmp_path)
     yield made
     made.engine.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

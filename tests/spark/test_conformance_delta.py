@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.harness import DeltaTargetHarness, DeltaUpstreamHarness
+from tests.suites import marked
 from tidefill.testing.conformance_target import TARGET_SUITE, TargetTest
 from tidefill.testing.conformance_upstream import UPSTREAM_SUITE, UpstreamTest
 
@@ -22,19 +21,13 @@ ALWAYS = {
 }
 
 
-def marked(suite: Iterable[Any]) -> list[Any]:
-    """The suite, with what is too long for every day marked so."""
-    marks = {True: (), False: (pytest.mark.soak,)}
-    return [pytest.param(test, id=test.__name__, marks=marks[test.__name__ in ALWAYS]) for test in suite]
-
-
-@pytest.mark.parametrize("test", marked(UPSTREAM_SUITE))
+@pytest.mark.parametrize("test", marked(UPSTREAM_SUITE, ALWAYS))
 def test_upstream(test: UpstreamTest, spark: SparkSession, tmp_path: Path) -> None:
     # R2, R3, R6, R7, R13, R14, R31
     test(DeltaUpstreamHarness(spark, tmp_path))
 
 
-@pytest.mark.parametrize("test", marked(TARGET_SUITE))
+@pytest.mark.parametrize("test", marked(TARGET_SUITE, ALWAYS))
 def test_target(test: TargetTest, spark: SparkSession, tmp_path: Path) -> None:
     # R12, R14, R33
     test(DeltaTargetHarness(spark, tmp_path))

@@ -158,9 +158,9 @@ def _bounded() -> Iterator[None]:
 
 def _start_spark(ends: ExitStack) -> SharedSpark:
     """Spark takes over Ctrl-C to cancel its queries; here it ends the demo."""
-    from tidefill.engine import with_extras
+    from tidefill.extras import with_extra
 
-    with terminal.spinner("starting Spark..."), with_extras():
+    with terminal.spinner("starting Spark..."), with_extra("spark"):
         from tidefill.spark.shared import shared_spark
 
         ours = signal.getsignal(signal.SIGINT)

@@ -85,9 +85,9 @@ def _decoded(content: bytes, name: str) -> str:
 
 def _parsed(text: str) -> None:
     """A script that cannot be read makes no store either."""
-    from tidefill.engine import with_extras
+    from tidefill.extras import with_extra
 
-    with with_extras():
+    with with_extra("spark"):
         from tidefill.sql.parser import parse
     if not parse(text):
         raise BadInput("there is nothing to execute", hint='tidefill sql "SHOW JOBS"')

@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tidefill.errors import MissingExtra, Unavailable
+from tidefill.sockets import free_port
 
 HOST = "127.0.0.1"
 SUPERUSER, DATABASE = "postgres", "postgres"
@@ -73,7 +73,7 @@ class LocalPostgres:
     def start(self) -> None:
         """Until it answers. Unavailable, with the end of its log, if it does not."""
         for _ in range(PORTS_TRIED):
-            self.port = self.port or _free_port()
+            self.port = self.port or free_port(HOST)
             settings = {**self._settings, "port": str(self.port), "unix_socket_directories": str(self._folder)}
             lines = [f"{name} = '{value}'\n" for name, value in settings.items()]
             (self.data / "postgresql.auto.conf").write_text("".join(lines), encoding="utf-8")
@@ -147,12 +147,6 @@ def _binaries(folder: Path) -> Path:
     copied = folder / "pginstall"
     shutil.copytree(home, copied, symlinks=True)
     return copied / "bin"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def _watch(folder: Path) -> None:

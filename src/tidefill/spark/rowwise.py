@@ -79,8 +79,7 @@ class RowWise:
             return self._by_key(half)
         old, added = self.derive(half.removed), self.derive(half.added)
         columns = added.columns
-        sides = old.withColumn(SIDE, f.lit(True)).alias("o"), added.withColumn(SIDE, f.lit(True)).alias("n")
-        joined = sides[0].join(sides[1], _same(self._key), "full_outer").where(~_same((SIDE, *columns)))
+        joined = self._side_by_side(old, added).where(~same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
         now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]
@@ -92,8 +91,7 @@ class RowWise:
         assert self._columns is None, "only a copy can be kept by keys alone"
         assert not self._where, "only a copy can be kept by keys alone"
         keys, added = half.removed.select(*map(quoted, self._key)), half.added
-        sides = keys.withColumn(SIDE, f.lit(True)).alias("o"), added.withColumn(SIDE, f.lit(True)).alias("n")
-        joined = sides[0].join(sides[1], _same(self._key), "full_outer")
+        joined = self._side_by_side(keys, added)
         values = [
             f.coalesce(_of("n", name), _of("o", name)).alias(name) if name in self._key else _of("n", name)
             for name in added.columns
@@ -101,9 +99,15 @@ class RowWise:
         mark = f.when(_of("n", SIDE).isNull(), "D").when(_of("o", SIDE).isNull(), "I").otherwise("U")
         return Merge(joined.select(*values, mark.alias(MARK)), exact=False)
 
+    def _side_by_side(self, old: DataFrame, new: DataFrame) -> DataFrame:
+        """By key, `o` and `n`; SIDE is NULL where there is no row."""
+        sides = old.withColumn(SIDE, f.lit(True)).alias("o"), new.withColumn(SIDE, f.lit(True)).alias("n")
+        return sides[0].join(sides[1], same(self._key), "full_outer")
 
-def _same(columns: Sequence[str]) -> Column:
-    """Equal on both sides, NULL to NULL. With SIDE among them, a row that stands on one side only is no equal."""
+
+def same(columns: Sequence[str]) -> Column:
+    """Equal on both sides of a join, `o` and `n`, NULL to NULL. With SIDE among them, a row that stands on one side
+    only is no equal."""
     return reduce(Column.__and__, (_of("o", name).eqNullSafe(_of("n", name)) for name in columns))
 
 

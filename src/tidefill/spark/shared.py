@@ -6,12 +6,12 @@ A second Spark would cost a second start and a second heap; and who is killed ta
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from tidefill.sockets import free_port
 from tidefill.spark.session import JAVA_OPTIONS, local_session
 
 HOST = "localhost"  # the client sends its token to no other host without TLS
@@ -35,7 +35,7 @@ class SharedSpark:
 
 def shared_spark(extra_conf: Mapping[str, str]) -> SharedSpark:
     """Start it, with these settings."""
-    port, token = _free_port(), secrets.token_hex(16)
+    port, token = free_port(HOST), secrets.token_hex(16)
     settings = {
         **extra_conf,
         JAVA_OPTIONS: QUICK_START,
@@ -46,9 +46,3 @@ def shared_spark(extra_conf: Mapping[str, str]) -> SharedSpark:
     }
     session = local_session(extra_conf=settings)
     return SharedSpark(session, f"sc://{HOST}:{port}", {TOKEN_VARIABLE: token})
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, assert_never
 from urllib.parse import unquote
 
@@ -28,6 +27,7 @@ from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
+from tidefill.spark.rowwise import same
 
 DIFFERENCES_MAX = 10
 BUCKETS = 256
@@ -262,14 +262,22 @@ class DeltaTarget:
         with self._translated():
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
-            if but is not None:
-                keys = but.select(*(f.col(quoted(name)).alias(f"{HIDDEN}{name}") for name in self._key)).cache()
-                same = reduce(Column.__and__, (f.col(quoted(n)).eqNullSafe(keys[f"{HIDDEN}{n}"]) for n in self._key))
-                found, wanted = (rows.join(keys, same, "left_anti") for rows in (found, wanted))
-            ours, theirs = self._fingerprints(found), self._fingerprints(wanted)
-            rows = sum(counted for counted, *_ in theirs.values())
-            buckets = sorted(bucket for bucket in ours.keys() | theirs.keys() if ours.get(bucket) != theirs.get(bucket))
-            return Compared(rows, self._differences(wanted, found, buckets) if buckets else ())
+            if but is None:
+                return self._compared(wanted, found)
+            keys = but.cache()
+            try:
+                others = (
+                    rows.alias("o").join(keys.alias("n"), same(self._key), "left_anti") for rows in (wanted, found)
+                )
+                return self._compared(*others)
+            finally:
+                keys.unpersist()
+
+    def _compared(self, wanted: DataFrame, found: DataFrame) -> Compared:
+        ours, theirs = self._fingerprints(found), self._fingerprints(wanted)
+        rows = sum(counted for counted, *_ in theirs.values())
+        buckets = sorted(bucket for bucket in ours.keys() | theirs.keys() if ours.get(bucket) != theirs.get(bucket))
+        return Compared(rows, self._differences(wanted, found, buckets) if buckets else ())
 
     def _bucket(self) -> Column:
         return f.pmod(f.xxhash64(*map(quoted, self._key)), f.lit(BUCKETS))

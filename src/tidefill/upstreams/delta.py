@@ -23,8 +23,8 @@ from tidefill.spark.coverage import collectable, covers, key_of, key_types, with
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted
 from tidefill.upstreams.delta_history import DeltaHistory, wall_clock_s
+from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
-SAMPLE_KEYS = 20_000
 KEYS_NAMED_MAX = 10
 WEIGHT, CHANGE = "__tf_weight", "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
@@ -38,16 +38,6 @@ class _Netted:
     upto: Version
     coverage: Coverage
     frame: DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    keys: tuple[Key, ...]
-    rows: int
-
-    @property
-    def rows_per_key(self) -> float:
-        return self.rows / max(len(self.keys), 1)
 
 
 class DeltaUpstream:
@@ -79,7 +69,7 @@ class DeltaUpstream:
         self._there: tuple[str, ...] = ()
         self._history = history or DeltaHistory(spark, path, now_s)
         self._now_s = now_s
-        self._sample: _Sample | None = None
+        self._sample: Sample | None = None
         self._netted: _Netted | None = None
         self._lost: set[int] = set()
         self._newest_columns: tuple[int, tuple[str, ...]] = (-1, ())
@@ -237,7 +227,7 @@ class DeltaUpstream:
             frame = self._at(at)
             return frame.where(within(ranges, self._walk, key_types(frame.schema, self._walk)))
 
-    def _sampled(self, at: Version) -> _Sample:
+    def _sampled(self, at: Version) -> Sample:
         if self._sample is None:
             with translated(UpstreamReplaced):
                 frame = self._at(at)
@@ -247,18 +237,12 @@ class DeltaUpstream:
                 taken = frame if share == 1.0 else frame.sample(share, seed=1)
                 found = taken.select(*collectable(self._walk, types)).collect()
             keys = tuple(sorted({key_of(tuple(row), types) for row in found}))
-            self._sample = _Sample(keys, rows)
+            self._sample = Sample(keys, rows)
         return self._sample
 
     def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
         """From the sample."""
-        left = rest(split)
-        if left is None:
-            return ()
-        sample = self._sampled(at)
-        inside = [key for key in sample.keys if left.holds(key)]
-        stride = max(1, round(rows / max(sample.rows_per_key, 1e-9)))
-        return inside[stride - 1 : -1 : stride]
+        return self._sampled(at).bounds(split, rows) if rest(split) is not None else ()
 
     def greatest(self, at: Version) -> Key | None:
         """NULLs come first in Spark's order of structs too. Of a single column, which is the key and so never NULL, the

@@ -40,8 +40,8 @@ from tidefill.upstreams.postgres_table import (
     check_same,
 )
 from tidefill.upstreams.postgres_types import PgColumn, is_text, key_type, mapped, quoted_text
+from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
-SAMPLE_KEYS = 20_000
 READERS = 4  # of a chunk
 READER_ROWS_MIN = 20_000
 KEYS_PER_QUERY = 20_000
@@ -78,9 +78,10 @@ class PostgresUpstream(Generic[F]):
         self._slot_then: int | None = None
         self._released = 0
         self._rows = 0
-        self._sample: tuple[Key, ...] | None = None
-        self._notices: tuple[str, ...] = ()
-        made = (own_slot, f"slot:{server.name}/{table.slot}"), (own_publication, _publication(server, table))
+        self._sampled: tuple[Key, ...] | None = None
+        self._seen: Survey | None = None
+        publication = f"publication:{server.name}/{table.publication}"
+        made = (own_slot, f"slot:{server.name}/{table.slot}"), (own_publication, publication)
         self.resources = tuple(name for own, name in made if own)
 
     # What it needs.
@@ -111,7 +112,7 @@ class PostgresUpstream(Generic[F]):
             self._make_publication()
             seen = self._survey()
         check_published(self._table, seen)
-        if not seen.slot:
+        if not seen.has_slot:
             self._make_slot()
         if self._first_xid is None:
             self._take_number()
@@ -152,10 +153,10 @@ class PostgresUpstream(Generic[F]):
                 raise NotYet(f"waits for {_oldest(admin)} to end, to make a slot") from None
 
     def _take_number(self) -> None:
-        confirmed = self._survey().confirmed
-        if confirmed is None:
-            raise self._slot_gone()
         with self._admin() as admin, translated("the server"):
+            confirmed = self._table.confirmed(admin)
+            if confirmed is None:
+                raise self._slot_gone()
             row = admin.execute("SELECT pg_current_xact_id()::text").fetchone()
         assert row is not None
         self._first_xid, self._slot_then = int(row[0]), confirmed
@@ -187,13 +188,9 @@ class PostgresUpstream(Generic[F]):
             carry = {"safe": lsn_text(head.told.safe), "end": lsn_text(head.end), **head.survey.carried()}
             yield Version(head.survey.identity, head.snapshot, json.dumps(carry))
 
-    _seen: Survey | None = None
-
-    def _look_at(self, seen: Survey) -> Survey:
+    def _look_at(self, seen: Survey) -> None:
         self._seen = seen
         self._rows = max(self._rows, seen.rows)
-        self._notices = tuple(notice for column in seen.columns if (notice := mapped(column).notice))
-        return seen
 
     @property
     def _key(self) -> tuple[str, ...]:
@@ -204,10 +201,9 @@ class PostgresUpstream(Generic[F]):
         return self._given_walk or self._key
 
     def _open(self, at: Version) -> Head:
-        head = self._head
-        if head is None or not head.alive or head.snapshot != _snapshot(at):
+        if self._head is None or not self.readable(at):
             raise Unreadable("the snapshot is gone")
-        return head
+        return self._head
 
     def readable(self, at: Version) -> bool:
         """Only inside its head."""
@@ -227,9 +223,11 @@ class PostgresUpstream(Generic[F]):
 
     def notices(self) -> Sequence[str]:
         """Columns whose type is not known; and a slot that holds much."""
+        if self._seen is None:
+            return ()
+        columns = self._seen.notices()
         held = f"the slot {self._table.slot} keeps more than {HELD_BYTES_MAX >> 21} MB of the server's log"
-        pressing = self._seen is not None and self._seen.held > HELD_BYTES_MAX / 2
-        return (*self._notices, held) if pressing else self._notices
+        return (*columns, held) if self._seen.held > HELD_BYTES_MAX / 2 else columns
 
     def check(self, at: Version) -> None:
         """The same table, and a slot that still holds all that was not taken in."""
@@ -338,10 +336,10 @@ class PostgresUpstream(Generic[F]):
 
     def _cut(self, part: Range) -> list[Range]:
         """In pieces of about the same size, for as many readers."""
-        if self._sample is None:
+        if self._sampled is None:
             return [part]
-        inside = [key for key in self._sample if (part.after is None or key > part.after) and _upto(key, part)]
-        rows = len(inside) * self._rows_per_key
+        inside = [key for key in self._sampled if part.holds(key)]
+        rows = len(inside) * Sample(self._sampled, self._rows).rows_per_key
         readers = min(READERS, max(1, int(rows / READER_ROWS_MIN)))
         ends = [inside[len(inside) * number // readers] for number in range(1, readers)]
         edges = [part.after, *dict.fromkeys(ends), part.upto]
@@ -349,10 +347,10 @@ class PostgresUpstream(Generic[F]):
 
     def _within(self, ranges: Sequence[Range], alias: str) -> str:
         walk = [self._column(name, alias) for name in self._walk]
-        found = POSTGRES.within(ranges, walk)
         simple = [self._simple(part, walk) for part in ranges]
         if simple and all(simple):
-            return "(" + " OR ".join(str(one) for one in simple) + ")"
+            return f"({' OR '.join(simple)})"
+        found = POSTGRES.within(ranges, walk)
         return str(found).lower() if isinstance(found, bool) else found
 
     def _simple(self, part: Range, walk: Sequence[conditions.Column]) -> str:
@@ -401,10 +399,6 @@ class PostgresUpstream(Generic[F]):
 
     # Places.
 
-    @property
-    def _rows_per_key(self) -> float:
-        return self._rows / max(len(self._sample or ()), 1)
-
     def _keys_in(self, head: Head, sql: str) -> list[Key]:
         types = [key_type(head.survey.column(name)) for name in self._walk]
         texts = ", ".join(f"({_sent(head.survey.column(name), 't')})::text" for name in self._walk)
@@ -416,20 +410,17 @@ class PostgresUpstream(Generic[F]):
 
     def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
         """From a sample. Where the server cannot compare as we do without reading everything, there are none."""
-        left = rest(split)
-        if left is None or not self._is_ordered():
+        if rest(split) is None or not self._is_ordered():
             return ()
-        if self._sample is None:
-            self._sample = self._sampled(self._open(at))
-        inside = [key for key in self._sample if left.holds(key)]
-        stride = max(1, round(rows / max(self._rows_per_key, 1e-9)))
-        return inside[stride - 1 : -1 : stride]
+        if self._sampled is None:
+            self._sampled = self._sample_of(self._open(at))
+        return Sample(self._sampled, self._rows).bounds(split, rows)
 
     def _is_ordered(self) -> bool:
         assert self._seen is not None
         return all(self._seen.column(name).bytewise for name in self._walk if is_text(self._seen.column(name)))
 
-    def _sampled(self, head: Head) -> tuple[Key, ...]:
+    def _sample_of(self, head: Head) -> tuple[Key, ...]:
         if self._rows <= SAMPLE_KEYS:
             self._rows = int(head.query(f"SELECT count(*) FROM {self._table.sql}")[0][0])
         percent = 100.0 * SAMPLE_KEYS / max(self._rows, 1)
@@ -454,9 +445,9 @@ class PostgresUpstream(Generic[F]):
         """Let the slot go on to the first commit that the version does not see."""
         safe = _safe(version)
         self._released = max(self._released, safe)
-        seen = self._survey()
-        if seen.confirmed is not None and safe > seen.confirmed:
-            with suppress(NotYet), translated(f"the slot {self._table.slot}"), self._admin() as admin:
+        with suppress(NotYet), translated(f"the slot {self._table.slot}"), self._admin() as admin:
+            confirmed = self._table.confirmed(admin)
+            if confirmed is not None and safe > confirmed:
                 admin.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self._table.slot, lsn_text(safe)))
 
 
@@ -489,10 +480,6 @@ def _oldest(admin: psycopg.Connection[Any]) -> str:
     return "a transaction"
 
 
-def _publication(server: PostgresServer, table: PgTable) -> str:
-    return f"publication:{server.name}/{table.publication}"
-
-
 def remove_slot(server: PostgresServer, name: str) -> None:
     """If it is there."""
     with server.session("tidefill") as session, translated(f"the slot {name}"):
@@ -522,10 +509,6 @@ def _array(texts: Sequence[str]) -> str:
 
 def _batches(keys: Sequence[KeyTexts], size: int) -> Iterator[Sequence[KeyTexts]]:
     return (keys[place : place + size] for place in range(0, len(keys), size))
-
-
-def _upto(key: Key, part: Range) -> bool:
-    return part.upto is None or key <= part.upto
 
 
 def _snapshot(version: Version) -> Snapshot:

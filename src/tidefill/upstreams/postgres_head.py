@@ -19,7 +19,7 @@ import psycopg
 from tidefill.core.version import Snapshot
 from tidefill.errors import TidefillError, Unavailable, Unreadable
 from tidefill.upstreams.postgres_log import Told, lsn_number, lsn_text, snapshot_of, told, transactions
-from tidefill.upstreams.postgres_server import PostgresServer, translated
+from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
 from tidefill.upstreams.postgres_table import PgTable, Survey
 
 LOCK = "LOCK TABLE {table} IN ACCESS SHARE MODE"
@@ -93,7 +93,7 @@ def open_head(server: PostgresServer, table: PgTable, application: str) -> Itera
         parts = frozenset(leaf.oid for leaf in survey.leaves)
         with translated(f"the slot {table.slot}"):
             found = told(transactions(_messages(admin, table, end), parts, survey.key), snapshot, end)
-        confirmed = table.survey(admin).confirmed
+        confirmed = table.confirmed(admin)
         yield Head(session, admin, snapshot, at_s, exported, survey, found, end, confirmed, closed)
 
 
@@ -123,10 +123,9 @@ def _messages(admin: psycopg.Connection[Any], table: PgTable, end: int) -> Itera
         "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, "
         "'proto_version', '1', 'publication_names', %s)"
     )
-    quoted = '"' + table.publication.replace('"', '""') + '"'
     with admin.transaction(), admin.cursor("tidefill_log", binary=True) as cursor:
         cursor.itersize = LOG_ROWS_AT_A_TIME
-        for (data,) in cursor.execute(peek, (table.slot, lsn_text(end), quoted)):
+        for (data,) in cursor.execute(peek, (table.slot, lsn_text(end), identifier(table.publication))):
             yield data
 
 

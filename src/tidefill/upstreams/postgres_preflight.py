@@ -35,7 +35,7 @@ def preflight(server: PostgresServer, table: PgTable, publication_given: bool, s
         key_type(seen.column(name))
     if publication_given:
         check_published(table, seen)
-    if slot_given and seen.slot != "ours":
+    if slot_given and seen.confirmed is None:
         raise UpstreamUnfit(
             f"there is no slot {table.slot} that can be used",
             hint=f"SELECT pg_create_logical_replication_slot('{table.slot}', 'pgoutput')",

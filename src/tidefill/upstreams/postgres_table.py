@@ -14,13 +14,15 @@ import psycopg
 from tidefill.errors import HistoryGone, UnknownTable, UpstreamReplaced, UpstreamUnfit
 from tidefill.upstreams.postgres_log import lsn_number
 from tidefill.upstreams.postgres_server import identifier, translated
-from tidefill.upstreams.postgres_types import PgColumn
+from tidefill.upstreams.postgres_types import PgColumn, mapped
 
 RESYNC = "RESYNC the job to build it anew."
 ORDINARY, PARTITIONED = "r", "p"
 LOGGED = "p"
 IDENTITY_DEFAULT, IDENTITY_FULL, IDENTITY_INDEX = "d", "f", "i"
 
+_USABLE = "s.plugin = 'pgoutput' AND s.database = current_database() AND s.wal_status IS DISTINCT FROM 'lost'"
+_CONFIRMED = f"SELECT s.confirmed_flush_lsn::text FROM pg_replication_slots s WHERE s.slot_name = %s AND {_USABLE}"
 _SURVEY = """
 WITH RECURSIVE root AS (
   SELECT c.oid, c.relkind, c.relname, n.nspname
@@ -95,12 +97,16 @@ SELECT json_build_object(
           OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(root.oid)))))
     FROM pg_publication p WHERE p.pubname = %(publication)s),
   'slot', (
-    SELECT json_build_object('confirmed', s.confirmed_flush_lsn::text, 'plugin', s.plugin, 'status', s.wal_status,
-      'database', s.database = current_database(), 'held', (pg_current_wal_lsn() - s.restart_lsn)::bigint,
+    SELECT json_build_object('confirmed', CASE WHEN {usable} THEN s.confirmed_flush_lsn::text END,
+      'held', (pg_current_wal_lsn() - s.restart_lsn)::bigint,
       'behind', (pg_current_wal_lsn() - s.confirmed_flush_lsn)::bigint)
     FROM pg_replication_slots s WHERE s.slot_name = %(slot)s)
 ) FROM root
-"""
+""".replace("{usable}", _USABLE)
+
+
+def _qualified(schema: str, name: str) -> str:
+    return f"{identifier(schema)}.{identifier(name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class Leaf:
     @property
     def sql(self) -> str:
         """Its name."""
-        return f"{identifier(self.schema)}.{identifier(self.name)}"
+        return _qualified(self.schema, self.name)
 
     @property
     def mark(self) -> str:
@@ -134,9 +140,8 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One look. `publication` tells whether it was altered; `confirmed` is the slot's position, None without a slot.
-    `held`: bytes of log that the slot keeps; `behind`: those that it
-    would let go if it were advanced."""
+    """One look. `publication` tells whether it was altered; `confirmed` is the slot's position, None without one that
+    can be used. `held`: bytes of log that the slot keeps; `behind`: those that it would let go if it were advanced."""
 
     identity: str
     kind: str
@@ -149,7 +154,7 @@ class Survey:
     publication: str
     publishes_all: bool
     via_root: bool
-    slot: str
+    has_slot: bool
     confirmed: int | None
     held: int
     behind: int
@@ -158,6 +163,10 @@ class Survey:
     def column(self, name: str) -> PgColumn:
         """By name."""
         return next(column for column in self.columns if column.name == name)
+
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know of its columns."""
+        return tuple(notice for column in self.columns if (notice := mapped(column).notice))
 
     def carried(self) -> dict[str, Any]:
         """What has to be known later to see what changed."""
@@ -181,7 +190,7 @@ class PgTable:
     @property
     def sql(self) -> str:
         """Its name."""
-        return f"{identifier(self.schema)}.{identifier(self.name)}"
+        return _qualified(self.schema, self.name)
 
     def survey(self, session: psycopg.Connection[Any]) -> Survey:
         """Look. UnknownTable if it is not there."""
@@ -192,10 +201,15 @@ class PgTable:
             raise UnknownTable(f"there is no table {self.schema}.{self.name}")
         return _survey(row[0])
 
+    def confirmed(self, session: psycopg.Connection[Any]) -> int | None:
+        """The slot's position alone."""
+        with translated(f"the slot {self.slot}"):
+            row = session.execute(_CONFIRMED, (self.slot,)).fetchone()
+        return None if row is None else lsn_number(row[0])
+
 
 def _survey(found: dict[str, Any]) -> Survey:
     publication, slot = found["publication"] or {}, found["slot"] or {}
-    usable = slot and slot["database"] and slot["plugin"] == "pgoutput" and slot["status"] != "lost"
     identity = [found[name] for name in ("system", "timeline", "database", "relation")]
     known = {name: publication.get(name) for name in ("oid", "xmin", "tables")}
     return Survey(
@@ -210,8 +224,8 @@ def _survey(found: dict[str, Any]) -> Survey:
         publication=json.dumps(known, sort_keys=True) if publication else "",
         publishes_all=bool(publication.get("all")),
         via_root=bool(publication.get("via_root")),
-        slot="" if not slot else ("ours" if usable else "lost"),
-        confirmed=lsn_number(slot["confirmed"]) if usable else None,
+        has_slot=bool(slot),
+        confirmed=lsn_number(slot["confirmed"]) if slot.get("confirmed") else None,
         held=int(slot.get("held") or 0),
         behind=int(slot.get("behind") or 0),
         deferrable=found["deferrable"],
