@@ -14,9 +14,10 @@ import pytest
 
 from tests.replica.harness import Postgres
 from tests.replica.stress import Effects, SessionReader, Stress
+from tidefill.core.keys import Key
 from tidefill.core.version import Snapshot, Version
-from tidefill.core.walk import Range
-from tidefill.errors import NotYet, Unreadable
+from tidefill.core.walk import Range, whole
+from tidefill.errors import NotYet, Unavailable, Unreadable
 from tidefill.testing.world import Violation
 from tidefill.upstreams import postgres_head, postgres_log
 from tidefill.upstreams.postgres import PostgresUpstream
@@ -217,3 +218,46 @@ def test_without_the_lock_a_rewrite_empties_the_snapshot(postgres: Postgres, mon
         with upstream.open_head(first=True) as head:
             rewrite(postgres, name).join()
             assert upstream.rows(EVERYTHING, head)() == []
+
+
+def test_a_rewrite_need_not_wait_until_the_log_is_read(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backlog may take minutes: who alters the table meanwhile is let through, and the head is given up."""
+    # R36
+    with table(postgres, "backlog") as name:
+        upstream = upstream_of(postgres, name)
+        upstream.prepare(None)
+        passed: list[bool] = []
+
+        def slowly(log: Iterable[Transaction], seen: Snapshot, end: int) -> Told:
+            altering = rewrite(postgres, name)
+            altering.join(10)
+            passed.append(not altering.is_alive())
+            return postgres_log.told(log, seen, end)
+
+        monkeypatch.setattr(postgres_head, "told", slowly)
+        with pytest.raises(Unavailable), upstream.open_head(first=True):
+            pass
+        assert passed == [True]
+
+
+def test_a_partition_that_is_attached_later_is_not_in_the_snapshot(postgres: Postgres) -> None:
+    # R36
+    postgres.execute("CREATE TABLE parted (id int PRIMARY KEY, value int) PARTITION BY RANGE (id)")
+    postgres.execute("CREATE TABLE parted_0 PARTITION OF parted FOR VALUES FROM (0) TO (100)")
+    postgres.execute("CREATE TABLE parted_1 (id int PRIMARY KEY, value int)")
+    postgres.execute("INSERT INTO parted VALUES (1, 1); INSERT INTO parted_1 VALUES (101, 1), (102, 1)")
+    postgres.publish("parted", "parted")
+    try:
+        upstream = upstream_of(postgres, "parted")
+        upstream.prepare(None)
+        with upstream.open_head(first=True) as head:
+            postgres.execute(
+                "BEGIN; DELETE FROM parted_1 WHERE id = 102; "
+                "ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES FROM (100) TO (200); COMMIT"
+            )
+            assert upstream.rows(EVERYTHING, head)() == [(1, 1)]
+            assert upstream.greatest(head) == Key((1,))
+        with upstream.open_head(first=False) as later:
+            assert sorted(upstream.changes(head, later, whole()).added()) == [(101, 1)]
+    finally:
+        postgres.drop("parted", "parted", "parted")
