@@ -1,0 +1,320 @@
+"""How a change of the inputs changes a relation.
+
+Rows of a relation can be had as of the old or of the new inputs, and its changes as rows with a weight: +1 for a row
+that comes, -1 for a row that goes. The inputs are the tables `__tf_old_N`, `__tf_new_N` and `__tf_delta_N`, by the
+number of the occurrence. What did not change has no term in the statement.
+
+| relation | its changes |
+|---|---|
+| filter, project, union | those of the children, filtered, projected, put together |
+| inner join | for each changed input: its changes with the others, old before it and new after it |
+| left join, [NOT] EXISTS, [NOT] IN | if only the left one changed: its changes, joined; else affected rows, anew |
+| aggregate | the affected groups: what they are, less what they were |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal, TypeAlias, assert_never
+
+from sqlglot import exp
+
+from tidefill.core.state import Occurrence
+from tidefill.views.keys import reads_only
+from tidefill.views.relations import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    LeftJoin,
+    Matched,
+    Project,
+    Relation,
+    Scan,
+    Union,
+    occurrences,
+)
+from tidefill.views.texts import (
+    WEIGHT,
+    Expr,
+    Item,
+    both,
+    case,
+    col,
+    columns_in,
+    joined,
+    number,
+    same,
+    select,
+    stacked,
+    table,
+    text,
+)
+
+At: TypeAlias = Literal["old", "new"]
+WAS, IS = "__tf_was", "__tf_is"
+
+
+class Statement:
+    """A query in steps that have names."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[str, exp.Query]] = []
+
+    def step(self, hint: str, query: exp.Query) -> str:
+        """The step's name."""
+        name = f"__tf_{len(self._steps)}_{hint}"
+        self._steps.append((name, query))
+        return name
+
+    def ending(self, query: exp.Query) -> exp.Query:
+        """The whole, with those steps that it needs."""
+        needed = _names(query)
+        kept: list[tuple[str, exp.Query]] = []
+        for name, step in reversed(self._steps):
+            if name in needed:
+                needed |= _names(step)
+                kept.append((name, step))
+        if not kept:
+            return query
+        ctes = [exp.CTE(this=step, alias=exp.TableAlias(this=exp.to_identifier(name))) for name, step in reversed(kept)]
+        query.set("with_", exp.With(expressions=ctes))
+        return query
+
+
+def _names(query: exp.Query) -> set[str]:
+    return {found.name for found in query.find_all(exp.Table)}
+
+
+class Changes:
+    """Writes the steps of one statement, for inputs of which only some changed."""
+
+    def __init__(self, numbers: Mapping[Occurrence, int], changed: Collection[Occurrence]) -> None:
+        self.statement = Statement()
+        self._numbers = numbers
+        self._changed = frozenset(changed)
+        self._known: dict[tuple[int, str], str] = {}
+
+    def has_changed(self, relation: Relation) -> bool:
+        """Whether one of its inputs did."""
+        return bool(occurrences(relation) & self._changed)
+
+    def rows(self, relation: Relation, at: At) -> str:
+        """The step with its rows."""
+        at = at if self.has_changed(relation) else "new"
+        return self._once(relation, at, lambda: self._rows(relation, at))
+
+    def delta(self, relation: Relation) -> str:
+        """The step with its changes, of which there are some."""
+        assert self.has_changed(relation)
+        return self._once(relation, "delta", lambda: self._delta(relation))
+
+    def _once(self, relation: Relation, what: str, write: Callable[[], exp.Query]) -> str:
+        known = self._known.get((id(relation), what))
+        if known is None:
+            known = self._known[id(relation), what] = self.statement.step(what, write())
+        return known
+
+    # Rows.
+
+    def _rows(self, relation: Relation, at: At) -> exp.Query:
+        match relation:
+            case Scan():
+                return select(_sources(relation), self._input(at, relation))
+            case Filter():
+                return self._from(relation.columns, self.rows(relation.child, at), where=relation.condition)
+            case Project():
+                return select(relation.items, table(self.rows(relation.child, at)))
+            case InnerJoin():
+                return self._inner(relation, [self.rows(part, at) for part in relation.inputs], 0)
+            case LeftJoin() | Matched():
+                return self._outer(relation, self.rows(relation.left, at), self.rows(relation.right, at))
+            case Aggregate():
+                return self.aggregated(relation, self.rows(relation.child, at))
+            case Union():
+                return stacked([self._from(relation.columns, self.rows(part, at)) for part in relation.children])
+            case _:
+                assert_never(relation)
+
+    def _input(self, what: str, scan: Scan) -> exp.Table:
+        return table(f"__tf_{what}_{self._numbers[scan.occurrence]}")
+
+    def _from(
+        self, columns: Sequence[str], step: str, *, where: Expr | None = None, weighted: bool = False
+    ) -> exp.Select:
+        return select([*_columns(columns), *(_WEIGHTED if weighted else ())], table(step), where=where)
+
+    def _inner(self, relation: InnerJoin, steps: Sequence[str], first: int, *, weighted: bool = False) -> exp.Select:
+        """Beginning with one of the inputs, then always one that a condition ties to what is there."""
+        query = select([*_columns(relation.columns), *(_WEIGHTED if weighted else ())], table(steps[first]))
+        left = [index for index in range(len(steps)) if index != first]
+        known, waiting = set(relation.inputs[first].columns), list(relation.conditions)
+        while left:
+            index = next((index for index in left if _tied(relation.inputs[index], known, waiting)), left[0])
+            left.remove(index)
+            known |= set(relation.inputs[index].columns)
+            now = [condition for condition in waiting if reads_only(condition, known)]
+            waiting = [condition for condition in waiting if condition not in now]
+            query = joined(query, table(steps[index]), "inner", both(now))
+        assert not waiting, "a condition was never asked"
+        return query
+
+    def _outer(self, relation: LeftJoin | Matched, left: str, right: str, *, weighted: bool = False) -> exp.Select:
+        query = self._from(relation.columns, left, weighted=weighted)
+        match relation:
+            case LeftJoin():
+                kind = "left"
+            case Matched():
+                kind = "anti" if relation.negated else "semi"
+        return joined(query, table(right), kind, relation.on)
+
+    def aggregated(self, relation: Aggregate, child: str, affected: str | None = None) -> exp.Select:
+        """The groups, or those of them that are affected."""
+        items = (*relation.groups, *relation.aggregates)
+        query = select(items, table(child), group=[value for _, value in relation.groups])
+        if affected is not None and relation.groups:
+            query = joined(query, table(affected), "semi", _matching([value for _, value in relation.groups]))
+        return query
+
+    # Changes.
+
+    def _delta(self, relation: Relation) -> exp.Query:
+        match relation:
+            case Scan():
+                return select([*_sources(relation), *_WEIGHTED], self._input("delta", relation))
+            case Filter():
+                child = self.delta(relation.child)
+                return self._from(relation.columns, child, where=relation.condition, weighted=True)
+            case Project():
+                return select([*relation.items, *_WEIGHTED], table(self.delta(relation.child)))
+            case Union():
+                parts = [self.delta(part) for part in relation.children if self.has_changed(part)]
+                return stacked([self._from(relation.columns, part, weighted=True) for part in parts])
+            case InnerJoin():
+                return self._delta_of_inner(relation)
+            case LeftJoin() | Matched():
+                if not self.has_changed(relation.right):
+                    right = self.rows(relation.right, "new")
+                    return self._outer(relation, self.delta(relation.left), right, weighted=True)
+                return self._difference(relation, self._halves_of_outer(relation))
+            case Aggregate():
+                return self._difference(relation, self._halves_of_groups(relation))
+            case _:
+                assert_never(relation)
+
+    def _delta_of_inner(self, relation: InnerJoin) -> exp.Query:
+        terms = []
+        for first, part in enumerate(relation.inputs):
+            if self.has_changed(part):
+                steps = [
+                    self.rows(other, "old" if index < first else "new") for index, other in enumerate(relation.inputs)
+                ]
+                steps[first] = self.delta(part)
+                terms.append(self._inner(relation, steps, first, weighted=True))
+        return stacked(terms)
+
+    def _difference(self, relation: Relation, halves: Mapping[At, exp.Query]) -> exp.Query:
+        """What the affected rows are, less what they were."""
+        weights: Mapping[At, int] = {"new": 1, "old": -1}
+        return stacked(
+            [
+                select(
+                    [*_columns(relation.columns), (WEIGHT, number(weights[at]))],
+                    table(self.statement.step("half", half)),
+                )
+                for at, half in halves.items()
+            ]
+        )
+
+    def _halves_of_outer(self, relation: LeftJoin | Matched) -> dict[At, exp.Query]:
+        """The left rows that changed, and those that the changed right rows concern. Of the right one only what they
+        concern is read, so that the large side of the join need not be moved."""
+        left, right, on = relation.left, relation.right, relation.on
+        keys = [col(column) for column in left.key]
+        concerned = select(_affected(keys), table(self.rows(left, "new")))
+        parts: list[exp.Query] = [joined(concerned, table(self.delta(right)), "semi", on)]
+        if self.has_changed(left):
+            parts.append(select(_affected(keys), table(self.delta(left))))
+        affected = self._distinct(stacked(parts), len(keys))
+        halves: dict[At, exp.Query] = {}
+        for at in _BOTH:
+            some = joined(self._from(left.columns, self.rows(left, at)), table(affected), "semi", _matching(keys))
+            lefts = self.statement.step("some", some)
+            of_right = joined(self._from(right.columns, self.rows(right, at)), table(lefts), "semi", on)
+            halves[at] = self._outer(relation, lefts, self.statement.step("some", of_right))
+        return halves
+
+    def _halves_of_groups(self, relation: Aggregate) -> dict[At, exp.Query]:
+        affected = self.affected_groups(relation) if relation.groups else None
+        return {at: self.aggregated(relation, self.rows(relation.child, at), affected) for at in _BOTH}
+
+    def affected_groups(self, relation: Aggregate) -> str:
+        """The step with the groups of all changed rows."""
+        values = [value for _, value in relation.groups]
+        return self._distinct(select(_affected(values), table(self.delta(relation.child))), len(values))
+
+    def _distinct(self, query: exp.Query, columns: int) -> str:
+        names = [f"__tf_x{index}" for index in range(columns)]
+        every = self.statement.step("every", query)
+        return self.statement.step(
+            "affected", select(_columns(names), table(every), group=[col(name) for name in names])
+        )
+
+    # What the target has to do.
+
+    def marked(self, columns: Sequence[str], key: Sequence[str], mark: str, delta: str) -> exp.Query:
+        """The changes of a relation as one row a key, to be inserted (I), updated (U) or deleted (D). A row that would
+        come or go twice is marked X: its key is not one."""
+        weight = exp.Sum(this=col(WEIGHT))
+        net = self.statement.step("net", select(
+            [*_columns(columns), (WEIGHT, weight)], table(delta), group=[col(column) for column in columns],
+            having=exp.NEQ(this=weight.copy(), expression=number(0)),
+        ))  # fmt: skip
+        sides = self.statement.step("sides", select(
+            [*_columns(columns), *_WEIGHTED, (IS, _over(key, _COMES)), (WAS, _over(key, _GOES))], table(net),
+        ))  # fmt: skip
+        odd = exp.GT(this=exp.Abs(this=col(WEIGHT)), expression=number(1))
+        marks = case((odd, text("X")), (_GOES.copy(), text("D")), (_positive(WAS), text("U")), default=text("I"))
+        where = exp.or_(_COMES.copy(), exp.EQ(this=col(IS), expression=number(0)))
+        return select([*_columns(columns), (mark, marks)], table(sides), where=where)
+
+
+_BOTH: tuple[At, At] = ("new", "old")
+_WEIGHTED: tuple[Item, ...] = ((WEIGHT, col(WEIGHT)),)
+_COMES = exp.GT(this=col(WEIGHT), expression=number(0))
+_GOES = exp.LT(this=col(WEIGHT), expression=number(0))
+
+
+def _positive(column: str) -> Expr:
+    return exp.GT(this=col(column), expression=number(0))
+
+
+def _over(key: Sequence[str], condition: Expr) -> Expr:
+    """How many rows of the key fulfil the condition."""
+    counted = exp.Sum(this=case((condition.copy(), number(1)), default=number(0)))
+    return exp.Window(this=counted, partition_by=[col(column) for column in key])
+
+
+def _columns(columns: Sequence[str]) -> list[Item]:
+    return [(column, col(column)) for column in columns]
+
+
+def _sources(scan: Scan) -> list[Item]:
+    return [(column, col(source)) for column, source in zip(scan.columns, scan.sources, strict=True)]
+
+
+def _affected(values: Sequence[Expr]) -> list[Item]:
+    return [(f"__tf_x{index}", value) for index, value in enumerate(values)]
+
+
+def _matching(values: Sequence[Expr]) -> Expr:
+    return both(same(value.copy(), col(f"__tf_x{index}")) for index, value in enumerate(values))
+
+
+def _tied(relation: Relation, known: Collection[str], conditions: Sequence[Expr]) -> bool:
+    """Whether a condition reads columns of both, and nothing else."""
+    own = set(relation.columns)
+    for condition in conditions:
+        read = set(columns_in(condition))
+        if read & own and read & set(known) and read <= own | set(known):
+            return True
+    return False

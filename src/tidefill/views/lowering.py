@@ -1,0 +1,641 @@
+"""From the tree of a user's query to relations. What is not known here is refused, never ignored.
+
+Names are resolved by our own rules, which are Spark's where both have one meaning; where Spark would choose between
+two, the query is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias, TypeGuard
+
+from sqlglot import exp
+
+from tidefill.errors import BadSql, UnsupportedQuery
+from tidefill.views import keys
+from tidefill.views.functions import AGGREGATES
+from tidefill.views.keys import conjuncts, reads_only
+from tidefill.views.relations import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    LeftJoin,
+    Matched,
+    Project,
+    Relation,
+    Scan,
+    Union,
+)
+from tidefill.views.scope import Scope, Source
+from tidefill.views.texts import Expr, Item, both, coalesce, col, number
+
+_CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
+_CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
+_OF_TABLE = {"this", "db", "catalog", "alias"}
+_OF_JOIN = {"this", "side", "kind", "on"}
+_OF_SUBQUERY = {"this", "alias"}
+_EXPRESSIONS = (
+    exp.Condition, exp.Identifier, exp.Var, exp.Alias, exp.Tuple, exp.Lambda, exp.Interval, exp.AtTimeZone,
+    exp.FromTimeZone, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.JSONPath, exp.JSONPathPart,
+)  # fmt: skip
+_IN_AGGREGATES = (*_EXPRESSIONS, exp.Distinct, exp.Star, exp.Filter, exp.Where)
+NO_ORDER = "ORDER BY was left out: a table has no order. Sort where the view is read."
+
+_JOINS = {
+    ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner",
+    ("LEFT", ""): "left", ("LEFT", "OUTER"): "left", ("RIGHT", ""): "right", ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full", ("FULL", "OUTER"): "full",
+    ("LEFT", "SEMI"): "semi", ("", "SEMI"): "semi", ("LEFT", "ANTI"): "anti", ("", "ANTI"): "anti",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """A table that the query names: by which name we know it, its columns with their types, and its key."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A query: its relation, and which of the columns it shows under which names."""
+
+    relation: Relation
+    shown: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """FROM and WHERE. `open`: conditions on columns of a query around this one."""
+
+    relation: Relation
+    scope: Scope
+    open: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    kind: str
+    relation: Relation
+    conditions: tuple[Expr, ...]
+
+
+_Env: TypeAlias = Mapping[str, Callable[[], Lowered]]
+
+
+def lower(tree: exp.Expr, find: Callable[[tuple[str, ...]], TableColumns]) -> tuple[Lowered, tuple[str, ...]]:
+    """The query as relations, with notices for the user. Raises BadSql or UnsupportedQuery."""
+    lowering = _Lowering(find)
+    lowered = lowering.query(tree, {})
+    return lowered, tuple(dict.fromkeys(lowering.notices))
+
+
+class _Lowering:
+    def __init__(self, find: Callable[[tuple[str, ...]], TableColumns]) -> None:
+        self._find = find
+        self._taken: set[str] = set()
+        self._types: dict[str, str] = {}
+        self.notices: list[str] = []
+
+    # Queries.
+
+    def query(self, tree: exp.Expr, env: _Env, outer: Scope | None = None) -> Lowered:
+        env = self._with(tree, env)
+        if tree.args.get("order"):
+            self.notices.append(NO_ORDER)
+        match tree:
+            case exp.Subquery():
+                _refuse_others(tree, {"this"})
+                return self.query(tree.this, env, outer)
+            case exp.Union():
+                return self._union(tree, env)
+            case exp.Select():
+                return self._select(tree, env, outer)
+            case _:
+                raise _refused(tree, "the query is not made of SELECT and UNION", "Write it with JOIN or [NOT] EXISTS.")
+
+    def _with(self, tree: exp.Expr, env: _Env) -> _Env:
+        clause = tree.args.get("with_")
+        if clause is None:
+            return env
+        if clause.args.get("recursive"):
+            raise _refused(clause, "a WITH is recursive", "Only queries that do not read themselves can be kept fresh.")
+        inner = dict(env)
+        for part in clause.expressions:
+            if part.args["alias"].args.get("columns"):
+                raise _refused(part, "a WITH renames its columns", "Name them with AS inside of it.")
+            inner[part.alias.casefold()] = partial(self.query, part.this, dict(inner))
+        return inner
+
+    def _union(self, tree: exp.Union, env: _Env) -> Lowered:
+        _refuse_others(tree, _CLAUSES_OF_SETS)
+        if tree.args.get("by_name"):
+            raise _refused(tree, "UNION BY NAME", "Name the columns of each part in the same order.")
+        distinct = bool(tree.args.get("distinct"))
+        parts = [self.query(part, env) for part in _flat(tree, distinct=distinct)]
+        if len({len(part.shown) for part in parts}) > 1:
+            raise BadSql("the parts of a UNION have not the same number of columns")
+        union, outputs = self._stacked(parts)
+        shown = tuple((name, output) for (name, _), output in zip(parts[0].shown, outputs, strict=True))
+        return self._distinct(Lowered(union, shown)) if distinct else Lowered(union, shown)
+
+    def _stacked(self, parts: Sequence[Lowered]) -> tuple[Union, list[str]]:
+        """All rows of all parts; the key is the number of the part, and the keys of all, of which it has its own."""
+        tag = self._fresh("part")
+        outputs = [self._fresh(name or "column") for name, _ in parts[0].shown]
+        own = [[self._fresh(f"key{index}") for _ in part.relation.key] for index, part in enumerate(parts)]
+        children = []
+        for index, part in enumerate(parts):
+            items: list[Item] = [(tag, number(index))]
+            items += [(output, col(inner)) for output, (_, inner) in zip(outputs, part.shown, strict=True)]
+            for other, names in enumerate(own):
+                values = map(col, part.relation.key) if other == index else [exp.null() for _ in names]
+                items += list(zip(names, values, strict=True))
+            key = (tag, *(name for names in own for name in names))
+            children.append(Project(part.relation, tuple(items), key))
+        return Union(tuple(children), children[0].key), outputs
+
+    def _distinct(self, query: Lowered) -> Lowered:
+        inner = list(dict.fromkeys(column for _, column in query.shown))
+        groups = {column: self._like(column) for column in inner}
+        items: tuple[Item, ...] = tuple((group, col(column)) for column, group in groups.items())
+        return Lowered(
+            Aggregate(query.relation, items, ()), tuple((name, groups[column]) for name, column in query.shown)
+        )
+
+    # FROM and WHERE.
+
+    def _select(self, tree: exp.Select, env: _Env, outer: Scope | None) -> Lowered:
+        body = self._body(tree, env, outer)
+        if body.open:
+            raise _refused(body.open[0], "a subquery refers to the query around it", "Write it as a join.")
+        lowered = self._output(tree, body.relation, body.scope)
+        return self._distinct(lowered) if tree.args.get("distinct") else lowered
+
+    def _body(self, tree: exp.Select, env: _Env, outer: Scope | None) -> _Body:
+        _refuse_others(tree, _CLAUSES)
+        if tree.args.get("from_") is None:
+            raise _refused(tree, "a query reads no table", "Name a table after FROM.")
+        relation, first = self._source(tree.args["from_"].this, env)
+        sources, joins = [first], []
+        for join in tree.args.get("joins") or ():
+            sources, joined = self._join(join, sources, env, outer)
+            joins.append(joined)
+        scope = Scope(tuple(sources), outer)
+        plain, matches = _parted(tree.args["where"].this if tree.args.get("where") else None)
+        conditions = [self._expression(condition, scope) for condition in plain]
+        available = {column for source in sources for _, column in source.columns}
+        closed = [condition for condition in conditions if reads_only(condition, available)]
+        relation = self._joined(relation, joins, closed)
+        for condition, negated in matches:
+            relation = self._match(relation, scope, condition, negated, env)
+        return _Body(relation, scope, tuple(condition for condition in conditions if condition not in closed))
+
+    def _source(self, tree: exp.Expr, env: _Env) -> tuple[Relation, Source]:
+        match tree:
+            case exp.Subquery():
+                _refuse_others(tree, _OF_SUBQUERY)
+                lowered, alias = self.query(tree.this, env), tree.alias
+            case exp.Table(this=exp.Identifier()):
+                _refuse_others(tree, _OF_TABLE)
+                parts, alias = tuple(part.name for part in tree.parts), tree.alias_or_name
+                if len(parts) > 1 or parts[0].casefold() not in env:
+                    return self._scan(parts, alias)
+                lowered = env[parts[0].casefold()]()
+            case _:
+                hint = "Name tables, queries in parentheses and names of WITH after FROM."
+                raise _refused(tree, "the query reads something else than a table", hint)
+        if tree.args.get("alias") is not None and tree.args["alias"].args.get("columns"):
+            raise _refused(tree, "an alias renames columns", "Name them with AS inside of the query.")
+        return lowered.relation, Source(alias, lowered.shown)
+
+    def _scan(self, parts: tuple[str, ...], alias: str) -> tuple[Relation, Source]:
+        table = self._find(parts)
+        occurrence = self._fresh(alias)
+        inner = {name: self._fresh(f"{occurrence}.{name}") for name, _ in table.columns}
+        self._types.update({inner[name]: kind for name, kind in table.columns})
+        key = tuple(inner[name] for name in table.key)
+        scan = Scan(occurrence, table.name, tuple(inner.values()), tuple(inner), key)
+        return scan, Source(alias, tuple(inner.items()))
+
+    def _join(
+        self, tree: exp.Join, sources: list[Source], env: _Env, outer: Scope | None
+    ) -> tuple[list[Source], _Joined]:
+        if tree.args.get("using") or tree.args.get("method"):
+            raise _refused(tree, "a join names no condition (USING, NATURAL)", "Write ON a.id = b.id.")
+        _refuse_others(tree, _OF_JOIN)
+        kind = _JOINS.get((tree.side.upper(), tree.kind.upper()))
+        if kind is None:
+            raise _refused(tree, "a join of this kind cannot be kept fresh", "Write INNER, LEFT, RIGHT or FULL JOIN.")
+        right, source = self._source(tree.this, env)
+        if any(other.alias.casefold() == source.alias.casefold() for other in sources):
+            raise _refused(tree, f"two tables are called {source.alias}", "Give one of them an alias.")
+        scope = Scope((*sources, source), None)
+        on = tree.args.get("on")
+        conditions = tuple(self._expression(part, scope) for part in conjuncts(on)) if on is not None else ()
+        return (sources if kind in ("semi", "anti") else [*sources, source]), _Joined(kind, right, conditions)
+
+    def _joined(self, relation: Relation, joins: Sequence[_Joined], conditions: Sequence[Expr]) -> Relation:
+        """Each condition where all of its columns are there for the first time, unless a later join would add rows for
+        which it was never asked."""
+        waiting = list(conditions)
+        relation = self._filtered(relation, () if _adds_rows(joins) else _taken(waiting, relation.columns))
+        for index, join in enumerate(joins):
+            columns = (*relation.columns, *(join.relation.columns if join.kind not in ("semi", "anti") else ()))
+            now = [] if _adds_rows(joins[index + 1 :]) else _taken(waiting, columns)
+            if join.kind == "inner":
+                relation = self._inner(relation, join.relation, (*join.conditions, *now))
+            else:
+                relation = self._filtered(self._outer(relation, join), now)
+        assert not waiting, "a condition reads columns that are not there"
+        return relation
+
+    def _filtered(self, relation: Relation, conditions: Sequence[Expr]) -> Relation:
+        return Filter(relation, both(conditions)) if conditions else relation
+
+    def _inner(self, left: Relation, right: Relation, conditions: Sequence[Expr]) -> Relation:
+        """One join of many relations, so that a change of any of them can begin with itself."""
+        right_own = [condition for condition in conditions if reads_only(condition, right.columns)]
+        rest = tuple(condition for condition in conditions if condition not in right_own)
+        right = self._filtered(right, right_own)
+        inputs: tuple[Relation, ...] = (left, right)
+        if isinstance(left, InnerJoin):
+            inputs, rest = (*left.inputs, right), (*left.conditions, *rest)
+        return InnerJoin(inputs, rest, keys.key_of_join(inputs, rest, self._types))
+
+    def _outer(self, left: Relation, join: _Joined) -> Relation:
+        right, on = join.relation, both(join.conditions)
+        match join.kind:
+            case "semi" | "anti":
+                return Matched(left, right, on, negated=join.kind == "anti")
+            case "left":
+                return self._left(left, right, on)
+            case "right":
+                return self._left(right, left, on)
+            case "full":
+                return self._full(left, right, on)
+        raise AssertionError(join.kind)
+
+    def _left(self, left: Relation, right: Relation, on: Expr) -> LeftJoin:
+        own = () if keys.determines(left, right, on, self._types) else right.key
+        return LeftJoin(left, right, on, (*left.key, *own))
+
+    def _full(self, left: Relation, right: Relation, on: Expr) -> Relation:
+        """The left join, and those of the right one that match nothing: each of the two walks its own table."""
+        matched = self._left(left, right, on)
+        copied = _Copy(self._like)
+        right_again, left_again = copied.relation(right), copied.relation(left)
+        alone = Matched(right_again, left_again, copied.expression(on), negated=True)
+        tag = self._fresh("part")
+        first: list[Item] = [(tag, number(0)), *((column, col(column)) for column in matched.columns)]
+        second: list[Item] = [(tag, number(1)), *((column, exp.null()) for column in left.columns)]
+        second += [(column, col(copied.names[column])) for column in right.columns]
+        key = (tag, *left.key, *right.key)
+        return Union((Project(matched, tuple(first), key), Project(alone, tuple(second), key)), key)
+
+    # Subqueries in WHERE.
+
+    def _match(self, left: Relation, scope: Scope, condition: Expr, negated: bool, env: _Env) -> Relation:
+        match condition:
+            case exp.Exists():
+                right, on = self._exists(condition.this, scope, env)
+            case exp.In():
+                right, on = self._in(condition, scope, negated, env)
+            case _:
+                raise AssertionError(condition)
+        if not reads_only(both(on), (*left.columns, *right.columns)):
+            raise _refused(condition, "a subquery refers to a query two levels around it", "Write it as a join.")
+        return Matched(left, right, both(on), negated)
+
+    def _exists(self, tree: exp.Expr, scope: Scope, env: _Env) -> tuple[Relation, Sequence[Expr]]:
+        tree = tree.unnest()
+        if not _is_plain(tree):
+            return self.query(tree, env).relation, ()
+        body = self._body(tree, self._with(tree, env), scope)
+        return body.relation, body.open
+
+    def _in(self, tree: exp.In, scope: Scope, negated: bool, env: _Env) -> tuple[Relation, Sequence[Expr]]:
+        """`x NOT IN (...)` holds only if nothing there could be x: an equality that is NULL counts as one."""
+        query = tree.args["query"].unnest()
+        values = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [tree.this]
+        if _is_plain(query):
+            body = self._body(query, self._with(query, env), scope)
+            relation, found = body.relation, [expression for _, expression in self._items(query, body.scope)]
+            open_conditions = body.open
+        else:
+            lowered = self.query(query, env)
+            relation, found, open_conditions = lowered.relation, [col(inner) for _, inner in lowered.shown], ()
+        if len(found) != len(values):
+            raise BadSql("both sides of IN have not the same number of columns")
+        pairs = zip(values, found, strict=True)
+        equal = both(exp.EQ(this=self._expression(value, scope), expression=other) for value, other in pairs)
+        return relation, (*open_conditions, coalesce(exp.paren(equal), exp.true()) if negated else equal)
+
+    # SELECT, GROUP BY, HAVING.
+
+    def _items(self, tree: exp.Select, scope: Scope) -> list[tuple[str, Expr]]:
+        items: list[tuple[str, Expr]] = []
+        for item in tree.expressions:
+            match item:
+                case exp.Star():
+                    _refuse_others(item, set())
+                    items += [(shown, col(inner)) for shown, inner in scope.star()]
+                case exp.Column(this=exp.Star()):
+                    _refuse_others(item.this, set())
+                    items += [(shown, col(inner)) for shown, inner in scope.star(item.table)]
+                case _:
+                    items.append((item.alias_or_name, self._expression(item.unalias(), scope, aggregates=True)))
+        return items
+
+    def _output(self, tree: exp.Select, relation: Relation, scope: Scope) -> Lowered:
+        items = self._items(tree, scope)
+        grouped = tree.args.get("group") is not None or any(_aggregates(value) for _, value in items)
+        if grouped or tree.args.get("having") is not None:
+            relation, items = self._grouped(tree, relation, scope, items)
+        return self._projected(relation, items)
+
+    def _projected(self, relation: Relation, items: Sequence[tuple[str, Expr]]) -> Lowered:
+        """Columns go on under their names; what is computed gets a new one."""
+        shown: list[tuple[str, str]] = []
+        computed: list[Item] = []
+        for name, value in items:
+            if isinstance(value, exp.Column):
+                shown.append((name, value.name))
+            else:
+                computed.append((self._fresh(name or "column"), value))
+                shown.append((name, computed[-1][0]))
+        if not computed:
+            return Lowered(relation, tuple(shown))
+        passed = dict.fromkeys([*relation.key, *(value.name for _, value in items if isinstance(value, exp.Column))])
+        every: list[Item] = [*((column, col(column)) for column in passed), *computed]
+        return Lowered(Project(relation, tuple(every), relation.key), tuple(shown))
+
+    def _grouped(
+        self, tree: exp.Select, relation: Relation, scope: Scope, items: Sequence[tuple[str, Expr]]
+    ) -> tuple[Relation, list[tuple[str, Expr]]]:
+        groups: list[Item] = []
+        for value in self._groups(tree, scope, items):
+            if all(value != known for _, known in groups):
+                groups.append(
+                    (self._like(value.name) if isinstance(value, exp.Column) else self._fresh("group"), value)
+                )
+        folded = _Folded(groups, self._fresh)
+        outputs = [(name, folded(value)) for name, value in items]
+        having = self._having(tree, scope, items)
+        kept = folded(having) if having is not None else None
+        aggregates = folded.aggregates if groups else [(self._fresh("one"), number(0)), *folded.aggregates]
+        aggregate = Aggregate(relation, tuple(groups), tuple(aggregates))
+        for value in [*(value for _, value in outputs), *([kept] if kept is not None else [])]:
+            if not reads_only(value, aggregate.columns):
+                raise BadSql("a column is neither in GROUP BY nor in an aggregate function", detail=_shown(value))
+        return (Filter(aggregate, kept) if kept is not None else aggregate), outputs
+
+    def _groups(self, tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Iterator[Expr]:
+        clause = tree.args.get("group")
+        if clause is None:
+            return
+        _refuse_others(clause, {"expressions"})
+        for group in clause.expressions:
+            value = self._group(group, scope, items)
+            if _aggregates(value):
+                raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
+            yield value
+
+    def _group(self, tree: Expr, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr:
+        """A column of FROM, else a name given with AS, or the number of an item."""
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            place = int(tree.this) if tree.this.isdigit() else 0
+            if not 1 <= place <= len(items):
+                raise BadSql(f"GROUP BY {tree.this} is not the number of an item of SELECT")
+            return items[place - 1][1]
+        if isinstance(tree, exp.Column) and not tree.table and not scope.has(tree.name):
+            named = [value for name, value in items if name.casefold() == tree.name.casefold()]
+            if len(named) == 1:
+                return named[0]
+        return self._expression(tree, scope)
+
+    def _having(self, tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr | None:
+        clause = tree.args.get("having")
+        if clause is None:
+            return None
+        given = {name.casefold(): value for name, value in items if name}
+
+        def meant(node: exp.Expr) -> exp.Expr:
+            name = node.name.casefold() if isinstance(node, exp.Column) and not node.table else ""
+            if name not in given:
+                return node
+            if scope.has(name) and given[name] != scope.resolved(node):
+                raise _refused(node, f"{name} in HAVING has two meanings", "Give the item another name with AS.")
+            return exp.Placeholder(this=name)
+
+        resolved = self._expression(clause.this.copy().transform(meant), scope, aggregates=True)
+        return resolved.transform(lambda node: given[node.this].copy() if isinstance(node, exp.Placeholder) else node)
+
+    # Expressions.
+
+    def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False) -> Expr:
+        """Over our own names; a function of one row, or of the rows of a group."""
+        known = _IN_AGGREGATES if aggregates else _EXPRESSIONS
+        for node in tree.walk():
+            if isinstance(node, exp.Query | exp.Values):
+                hint = (
+                    "In WHERE, IN and EXISTS may have a subquery that is joined by AND to the rest; else write a join."
+                )
+                raise _refused(node, "a subquery stands where it cannot be kept fresh", hint)
+            if isinstance(node, exp.Window):
+                raise _refused(node, "the query has a window function", "Compute it where the view is read.")
+            if not isinstance(node, known):
+                hint = "Use operators and functions of columns; put names that are keywords in backticks."
+                raise _refused(node, "an expression is not known", hint)
+        if not aggregates and _aggregates(tree):
+            raise BadSql("an aggregate function stands where there are no groups", detail=_shown(tree))
+        return scope.resolved(tree)
+
+    def _fresh(self, wish: str) -> str:
+        """A name that nobody has, whatever the capitals."""
+        name, count = wish, 1
+        while name.casefold() in self._taken:
+            count += 1
+            name = f"{wish}_{count}"
+        self._taken.add(name.casefold())
+        return name
+
+    def _like(self, column: str) -> str:
+        """A new name for what another column holds."""
+        name = self._fresh(column)
+        if column in self._types:
+            self._types[name] = self._types[column]
+        return name
+
+
+class _Folded:
+    """Replaces groups and aggregates in expressions by columns, and gathers the aggregates."""
+
+    def __init__(self, groups: Sequence[Item], fresh: Callable[[str], str]) -> None:
+        self._groups = groups
+        self._fresh = fresh
+        self.aggregates: list[Item] = []
+
+    def __call__(self, tree: Expr) -> Expr:
+        return tree.copy().transform(self._column)
+
+    def _column(self, node: exp.Expr) -> exp.Expr:
+        for column, value in (*self._groups, *self.aggregates):
+            if node == value:
+                return col(column)
+        if not is_aggregate(node):
+            return node
+        self.aggregates.append((self._fresh("aggregate"), node.copy()))
+        return col(self.aggregates[-1][0])
+
+
+class _Copy:
+    """A relation once more, as other occurrences, under other names."""
+
+    def __init__(self, like: Callable[[str], str]) -> None:
+        self._like = like
+        self.names: dict[str, str] = {}
+
+    def relation(self, relation: Relation) -> Relation:
+        match relation:
+            case Scan():
+                occurrence = self._like(relation.occurrence)
+                return replace(
+                    relation, occurrence=occurrence, columns=self._new(relation.columns), key=self._key(relation)
+                )
+            case Filter():
+                return Filter(self.relation(relation.child), self.expression(relation.condition))
+            case Project():
+                child = self.relation(relation.child)
+                return Project(child, self._items(relation.items), self._key(relation))
+            case InnerJoin():
+                inputs = tuple(map(self.relation, relation.inputs))
+                return InnerJoin(inputs, tuple(map(self.expression, relation.conditions)), self._key(relation))
+            case LeftJoin():
+                left, right = self.relation(relation.left), self.relation(relation.right)
+                return LeftJoin(left, right, self.expression(relation.on), self._key(relation))
+            case Matched():
+                left, right = self.relation(relation.left), self.relation(relation.right)
+                return Matched(left, right, self.expression(relation.on), relation.negated)
+            case Aggregate():
+                child = self.relation(relation.child)
+                return Aggregate(child, self._items(relation.groups), self._items(relation.aggregates))
+            case Union():
+                children = tuple(map(self.relation, relation.children))
+                return Union(children, self._key(relation))
+
+    def _new(self, columns: Sequence[str]) -> tuple[str, ...]:
+        for column in columns:
+            if column not in self.names:
+                self.names[column] = self._like(column)
+        return tuple(self.names[column] for column in columns)
+
+    def _key(self, relation: Relation) -> tuple[str, ...]:
+        return tuple(self.names[column] for column in relation.key)
+
+    def _items(self, items: Sequence[Item]) -> tuple[Item, ...]:
+        values = [self.expression(value) for _, value in items]
+        return tuple(zip(self._new([column for column, _ in items]), values, strict=True))
+
+    def expression(self, tree: Expr) -> Expr:
+        return tree.copy().transform(lambda node: col(self.names[node.name]) if isinstance(node, exp.Column) else node)
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether this very node is a function of many rows."""
+    if isinstance(node, exp.Filter):
+        return True
+    if isinstance(node, exp.Anonymous):
+        return AGGREGATES.fullmatch(node.name.lower()) is not None
+    return isinstance(node, exp.AggFunc)
+
+
+def _aggregates(tree: Expr) -> bool:
+    return any(is_aggregate(node) for node in tree.walk())
+
+
+def _flat(tree: exp.Expr, *, distinct: bool) -> Iterator[exp.Expr]:
+    """The parts of a chain of the same UNION."""
+    inner = tree.unnest() if isinstance(tree, exp.Subquery) and not tree.alias else tree
+    own = isinstance(inner, exp.Union) and bool(inner.args.get("distinct")) == distinct and not inner.args.get("with_")
+    if own:
+        yield from _flat(inner.this, distinct=distinct)
+        yield from _flat(inner.expression, distinct=distinct)
+    else:
+        yield tree
+
+
+def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]]]:
+    """Conditions on the row alone, and those with a subquery, with NOT before them or not."""
+    plain: list[Expr] = []
+    matches: list[tuple[Expr, bool]] = []
+    for condition in conjuncts(where) if where is not None else ():
+        inner, negated = condition, False
+        while isinstance(inner, exp.Not):
+            inner, negated = inner.this.unnest(), not negated
+        if isinstance(inner, exp.Exists) or (isinstance(inner, exp.In) and inner.args.get("query") is not None):
+            matches.append((inner, negated))
+        else:
+            plain.append(condition)
+    return plain, matches
+
+
+def _is_plain(tree: exp.Expr) -> TypeGuard[exp.Select]:
+    """Whether a subquery is nothing but FROM and WHERE, so that its conditions may look outside."""
+    if not isinstance(tree, exp.Select):
+        return False
+    clauses = ("group", "having", "distinct")
+    return not any(tree.args.get(clause) for clause in clauses) and not any(map(_aggregates, tree.expressions))
+
+
+def _adds_rows(joins: Sequence[_Joined]) -> bool:
+    return any(join.kind in ("right", "full") for join in joins)
+
+
+def _taken(waiting: list[Expr], columns: Sequence[str]) -> list[Expr]:
+    """Those of the waiting conditions that can be asked now; they wait no longer."""
+    now = [condition for condition in waiting if reads_only(condition, columns)]
+    waiting[:] = [condition for condition in waiting if condition not in now]
+    return now
+
+
+def _refuse_others(tree: exp.Expr, known: set[str]) -> None:
+    for part, value in tree.args.items():
+        if value and part.rstrip("_") not in known:
+            fact, hint = _OTHERS.get(part.rstrip("_"), (f"a clause is not known ({part})", "Leave it out."))
+            raise _refused(tree, fact, hint)
+
+
+_READER = "Leave it out here, and apply it where the view is read."
+_OTHERS = {
+    "limit": ("the query takes only some rows (LIMIT)", _READER),
+    "offset": ("the query takes only some rows (OFFSET)", _READER),
+    "sample": ("the query takes a sample of the rows", _READER),
+    "windows": ("the query has a window function", "Compute it where the view is read."),
+    "qualify": ("the query has a window function (QUALIFY)", "Compute it where the view is read."),
+    "laterals": ("the query can make several rows out of one (LATERAL)", "Explode where the view is read."),
+    "pivots": ("the query turns rows into columns (PIVOT)", _READER),
+    "version": ("the query reads one version of a table", "Leave it out: the view follows the table."),
+    "rollup": ("the query groups in several ways (ROLLUP)", "Write a UNION ALL of queries with GROUP BY."),
+    "cube": ("the query groups in several ways (CUBE)", "Write a UNION ALL of queries with GROUP BY."),
+    "grouping_sets": ("the query groups in several ways", "Write a UNION ALL of queries with GROUP BY."),
+    "all": ("the groups are not named (GROUP BY ALL)", "Name them."),
+    "except": ("a star is changed (EXCEPT)", "Name the columns that the view shall have."),
+    "replace": ("a star is changed (REPLACE)", "Name the columns that the view shall have."),
+}
+
+
+def _refused(tree: exp.Expr, fact: str, hint: str) -> UnsupportedQuery:
+    return UnsupportedQuery(fact, detail=_shown(tree), hint=hint)
+
+
+def _shown(tree: exp.Expr) -> str:
+    try:
+        text = " ".join(tree.sql(dialect="spark").split())
+    except (ValueError, TypeError, AttributeError):
+        return type(tree).__name__
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,301 @@
+"""A view as SQL that turns changes of its inputs into changes of itself.
+
+`compile_view` takes the query apart and decides how it is kept up to date; the plan writes the statements. They read
+`__tf_new_N`, `__tf_old_N` and `__tf_delta_N` for the occurrence N, and `__tf_target` for the view as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+
+from sqlglot import exp
+
+from tidefill.core.state import Occurrence
+from tidefill.views import sums
+from tidefill.views.changes import IS, WAS, Changes
+from tidefill.views.lowering import Lowered, TableColumns, lower
+from tidefill.views.relations import (
+    Aggregate,
+    Filter,
+    Project,
+    Scan,
+    scans,
+)
+from tidefill.views.texts import (
+    HIDDEN,
+    MARK,
+    Expr,
+    Item,
+    both,
+    case,
+    col,
+    is_null,
+    joined,
+    not_,
+    number,
+    same,
+    select,
+    stacked,
+    table,
+    text,
+)
+
+TARGET = f"{HIDDEN}target"
+Analyze = Callable[[exp.Query], Sequence[str]]
+"""The types of a query's columns, as Spark names them."""
+
+
+class Strategy(Enum):
+    """How changes of the inputs become changes of the view."""
+
+    CHANGES = "changed rows are computed from changed rows"
+    SUMS = "hidden counts and sums are kept"
+    GROUPS = "affected groups are computed anew"
+
+
+@dataclass(frozen=True)
+class ViewPlan:
+    """`root` shows the user's `columns`, and under hidden names what else identifies a row. `kept`: the aggregates
+    that hidden columns keep, for SUMS. `reason`: why nothing better is done."""
+
+    root: Project
+    columns: tuple[str, ...]
+    strategy: Strategy
+    kept: tuple[sums.Kept, ...] = ()
+    reason: str = ""
+    notices: tuple[str, ...] = ()
+
+    @cached_property
+    def scans(self) -> tuple[Scan, ...]:
+        """The occurrences of tables; their places are their numbers."""
+        return tuple(scans(self.root))
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """Columns of the target that the user does not see."""
+        own = (column for column in self.root.columns if column not in self.columns)
+        kept = (hidden.column for hidden in sums.hidden_of(self.kept)) if self.strategy is Strategy.SUMS else ()
+        return (*own, *kept)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.root.key
+
+    def whole(self) -> exp.Query:
+        """All of the view from `__tf_new_N`."""
+        changes = self._changes(())
+        if self.strategy is not Strategy.SUMS:
+            columns = (*self.columns, *self.hidden)
+            return changes.statement.ending(
+                select([(column, col(column)) for column in columns], table(changes.rows(self.root, "new")))
+            )
+        groups = changes.statement.step(
+            "groups", self._with_hidden(changes, changes.rows(self._aggregate.child, "new"))
+        )
+        return changes.statement.ending(select(self._outputs(), table(groups)))
+
+    def changes(self, changed: Collection[Occurrence]) -> exp.Query:
+        """The columns and the mark of what the changes of these inputs do to the view."""
+        changes = self._changes(changed)
+        match self.strategy:
+            case Strategy.CHANGES:
+                query = changes.marked((*self.columns, *self.hidden), self.key, MARK, changes.delta(self.root))
+            case Strategy.SUMS:
+                query = self._sums(changes)
+            case Strategy.GROUPS:
+                query = self._groups(changes)
+        return changes.statement.ending(query)
+
+    def _changes(self, changed: Collection[Occurrence]) -> Changes:
+        return Changes({scan.occurrence: index for index, scan in enumerate(self.scans)}, changed)
+
+    # Hidden counts and sums.
+
+    @property
+    def _aggregate(self) -> Aggregate:
+        child = self.root.child
+        found = child.child if isinstance(child, Filter) else child
+        assert isinstance(found, Aggregate)
+        return found
+
+    @cached_property
+    def _hidden(self) -> list[sums.Hidden]:
+        return sums.hidden_of(self.kept)
+
+    def _with_hidden(self, changes: Changes, child: str, affected: str | None = None) -> exp.Select:
+        hidden = tuple((one.column, one.over_rows) for one in self._hidden)
+        return changes.aggregated(replace(self._aggregate, aggregates=hidden), child, affected)
+
+    def _outputs(self) -> list[Item]:
+        """The view's columns from groups and hidden columns."""
+        results = sums.results(self.kept)
+        shown = [(column, _replaced(value, results)) for column, value in self.root.items]
+        return [*shown, *((one.column, col(one.column)) for one in self._hidden)]
+
+    def _sums(self, changes: Changes) -> exp.Query:
+        aggregate, step = self._aggregate, changes.statement.step
+        groups = [column for column, _ in aggregate.groups]
+        added = [(one.column, one.over_changes) for one in self._hidden] + sums.taken_of(self.kept)
+        change = step(
+            "change", changes.aggregated(replace(aggregate, aggregates=tuple(added)), changes.delta(aggregate.child))
+        )
+        before = step("before", self._before(groups, change))
+        after = step("after", self._after(groups, before, change))
+        columns = [*groups, *(one.column for one in self._hidden), WAS]
+        sources = [select(_columns(columns), table(after), where=not_(col("__tf_lost")))]
+        if any(one.extreme for one in self.kept):
+            sources += self._anew(changes, groups, columns, after)
+        every = step("every", stacked(sources))
+        return select(
+            [*self._outputs(), (MARK, _mark_of_count(bool(groups)))], table(every), where=_is_something(bool(groups))
+        )
+
+    def _before(self, groups: Sequence[str], change: str) -> exp.Query:
+        """What the target has of the changed groups."""
+        columns = [f"{HIDDEN}k{index}" for index, _ in enumerate(groups)]
+        keys = list(zip(columns, map(col, self.key), strict=True)) if groups else []
+        hidden = [(one.column, col(one.column, "t")) for one in self._hidden]
+        query = select([*((name, col(key.name, "t")) for name, key in keys), *hidden], table(TARGET, "t"))
+        if not groups:
+            return query
+        on = both(same(col(key.name, "t"), col(group, "d")) for (_, key), group in zip(keys, groups, strict=True))
+        return joined(query, table(change, "d"), "semi", on)
+
+    def _after(self, groups: Sequence[str], before: str, change: str) -> exp.Query:
+        """The groups as they are now, without those for which nothing changed."""
+        items: list[Item] = [(group, col(group, "d")) for group in groups]
+        merged = [(one.column, sums.together(one, col(one.column, "t"), col(one.column, "d"))) for one in self._hidden]
+        items += [*merged, (WAS, not_(is_null(col(sums.ROWS, "t")))), ("__tf_lost", sums.lost(self.kept, "t", "d"))]
+        on = both(same(col(f"{HIDDEN}k{index}", "t"), col(group, "d")) for index, group in enumerate(groups))
+        unchanged = both(
+            same(col(one.column, "t"), value.copy()) for one, (_, value) in zip(self._hidden, merged, strict=True)
+        )
+        where = exp.or_(not_(unchanged), sums.lost(self.kept, "t", "d"))
+        return joined(select(items, table(change, "d"), where=where), table(before, "t"), "left", on)
+
+    def _anew(self, changes: Changes, groups: Sequence[str], columns: Sequence[str], after: str) -> list[exp.Select]:
+        """Groups that lost an extreme: computed from all of their rows, or gone."""
+        step, aggregate = changes.statement.step, self._aggregate
+        lost = col("__tf_lost")
+        some = exp.GT(this=col(sums.ROWS), expression=number(0))
+        named: list[Item] = [(f"__tf_x{index}", col(group)) for index, group in enumerate(groups)]
+        named = named or [("__tf_x0", number(0))]
+        anew = step("anew", select(named, table(after), where=both([lost, some] if groups else [lost])))
+        child = changes.rows(aggregate.child, "new")
+        groups_anew = step("groups", self._with_hidden(changes, child, anew))
+        again = select([*_columns(columns[:-1]), (WAS, exp.true())], table(groups_anew))
+        if not groups:
+            return [joined(again, table(anew), "semi", exp.true())]
+        return [again, select(_columns(columns), table(after), where=both([lost, not_(some)]))]
+
+    # Affected groups, computed anew.
+
+    def _groups(self, changes: Changes) -> exp.Query:
+        aggregate, step = self._aggregate, changes.statement.step
+        affected = changes.affected_groups(aggregate) if aggregate.groups else None
+        source = step("anew", changes.aggregated(aggregate, changes.rows(aggregate.child, "new"), affected))
+        where = self.root.child.condition if isinstance(self.root.child, Filter) else None
+        now = step("now", select([*self.root.items, (IS, exp.true())], table(source), where=where))
+        columns = self.root.columns
+        before = select([*((column, col(column, "t")) for column in columns), (WAS, exp.true())], table(TARGET, "t"))
+        if affected is not None:
+            keys = enumerate(self.key)
+            on = both(same(col(key, "t"), col(f"__tf_x{index}", "a")) for index, key in keys)
+            before = joined(before, table(affected, "a"), "semi", on)
+        return self._compared(columns, now, step("before", before))
+
+    def _compared(self, columns: Sequence[str], now: str, before: str) -> exp.Query:
+        is_now, was = not_(is_null(col(IS, "n"))), not_(is_null(col(WAS, "t")))
+        items = [(column, case((is_now.copy(), col(column, "n")), default=col(column, "t"))) for column in columns]
+        mark = case((both([is_now, was]), text("U")), (is_now.copy(), text("I")), default=text("D"))
+        equal = both([is_now, was, *(same(col(column, "n"), col(column, "t")) for column in columns)])
+        on = both(same(col(key, "n"), col(key, "t")) for key in self.key)
+        query = select([*items, (MARK, mark)], table(now, "n"), where=not_(equal))
+        return joined(query, table(before, "t"), "full", on)
+
+
+def compile_view(
+    tree: exp.Expr,
+    find: Callable[[tuple[str, ...]], TableColumns],
+    names: Sequence[str],
+    analyze: Analyze,
+) -> ViewPlan:
+    """The plan of a query whose output columns have these names. Raises BadSql or UnsupportedQuery."""
+    lowered, notices = lower(tree, find)
+    root = _root(lowered, names)
+    plan = ViewPlan(root, tuple(names), Strategy.CHANGES, notices=notices)
+    child = root.child.child if isinstance(root.child, Filter) else root.child
+    if not isinstance(child, Aggregate):
+        return plan
+    if isinstance(root.child, Filter):
+        return replace(plan, strategy=Strategy.GROUPS, reason="HAVING looks at the whole group")
+    kept, other = sums.kept_of(child.aggregates)
+    if other:
+        return replace(plan, strategy=Strategy.GROUPS, reason=f"{other} cannot be added to")
+    kept = _typed(kept, child, plan, analyze)
+    for reason in filter(None, map(sums.refusal_of, kept)):
+        return replace(plan, strategy=Strategy.GROUPS, reason=reason)
+    return replace(plan, strategy=Strategy.SUMS, kept=kept)
+
+
+def _typed(kept: Sequence[sums.Kept], aggregate: Aggregate, plan: ViewPlan, analyze: Analyze) -> tuple[sums.Kept, ...]:
+    if not kept:
+        return ()
+    changes = plan._changes(())
+    arguments = select([(one.column, one.argument) for one in kept], table(changes.rows(aggregate.child, "new")))
+    kinds = analyze(changes.statement.ending(arguments))
+    changes = plan._changes(())
+    every = changes.aggregated(aggregate, changes.rows(aggregate.child, "new"))
+    found = analyze(changes.statement.ending(every))[len(aggregate.groups) :]
+    return tuple(replace(one, kind=kind, result=result) for one, kind, result in zip(kept, kinds, found, strict=True))
+
+
+def _root(lowered: Lowered, names: Sequence[str]) -> Project:
+    """The user's columns, and under hidden names the rest of the key, straight over the last aggregate if there is
+    one."""
+    relation, shown = lowered.relation, [column for _, column in lowered.shown]
+    items: list[Item] = [(name, col(column)) for name, column in zip(names, shown, strict=True)]
+    key: list[str] = []
+    for index, column in enumerate(relation.key):
+        given = next((name for name, inner in zip(names, shown, strict=True) if inner == column), None)
+        key.append(given or f"{HIDDEN}key{index}")
+        if given is None:
+            items.append((key[-1], col(column)))
+    while isinstance(relation, Project):
+        values = dict(relation.items)
+        items = [(name, _replaced(value, values)) for name, value in items]
+        relation = relation.child
+    return Project(relation, tuple(items), tuple(key))
+
+
+def _replaced(tree: Expr, values: Mapping[str, Expr]) -> Expr:
+    """The expression with others in place of columns."""
+
+    def other(node: exp.Expr) -> exp.Expr:
+        value = values.get(node.name) if isinstance(node, exp.Column) else None
+        if value is None:
+            return node
+        return value.copy() if isinstance(value, exp.Column) else exp.paren(value)
+
+    return tree.copy().transform(other)
+
+
+def _columns(columns: Sequence[str]) -> list[Item]:
+    return [(column, col(column)) for column in columns]
+
+
+def _mark_of_count(grouped: bool) -> Expr:
+    """A group of no rows goes; one of fewer cannot be. The one row of an aggregate without groups stays."""
+    rows = col(sums.ROWS)
+    marks: list[tuple[Expr, Expr]] = [(exp.LT(this=rows.copy(), expression=number(0)), text("X"))]
+    if grouped:
+        marks.append((exp.EQ(this=rows.copy(), expression=number(0)), text("D")))
+    return case(*marks, (col(WAS), text("U")), default=text("I"))
+
+
+def _is_something(grouped: bool) -> Expr | None:
+    """Not a group that came and went."""
+    return exp.or_(col(WAS), exp.NEQ(this=col(sums.ROWS), expression=number(0))) if grouped else None

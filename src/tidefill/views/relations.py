@@ -1,0 +1,159 @@
+"""What a query is made of. Every relation is a set of rows with a key; NULL in a key is a value like others.
+
+The names of columns are our own and each is used once in a whole query, so that an expression means the same wherever
+it stands. An expression is a tree over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidefill.core.state import Occurrence, Table
+from tidefill.views.texts import Expr, Item
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scan:
+    """One occurrence of a table; `sources` are its own names for the columns."""
+
+    occurrence: Occurrence
+    table: Table
+    columns: tuple[str, ...]
+    sources: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Filter:
+    """The rows for which the condition is true."""
+
+    child: Relation
+    condition: Expr
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.child.key
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Project:
+    """Expressions of one row; the key is among them."""
+
+    child: Relation
+    items: tuple[Item, ...]
+    key: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for column, _ in self.items)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InnerJoin:
+    """Of any number of relations, under conditions that all hold."""
+
+    inputs: tuple[Relation, ...]
+    conditions: tuple[Expr, ...]
+    key: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for relation in self.inputs for column in relation.columns)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LeftJoin:
+    """Each row of the left one with those of the right one, or with NULL."""
+
+    left: Relation
+    right: Relation
+    on: Expr
+    key: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.left.columns, *self.right.columns)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Matched:
+    """The rows of the left one for which the right one has a row, or, if `negated`, has none."""
+
+    left: Relation
+    right: Relation
+    on: Expr
+    negated: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.left.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.left.key
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Aggregate:
+    """One row for each group; without groups one row always, whose key is a constant among the aggregates."""
+
+    child: Relation
+    groups: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for column, _ in (*self.groups, *self.aggregates))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(column for column, _ in self.groups or self.aggregates[:1])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Union:
+    """All rows of all of them, which have the same columns; the key tells which one a row is from."""
+
+    children: tuple[Relation, ...]
+    key: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.children[0].columns
+
+
+Relation: TypeAlias = Scan | Filter | Project | InnerJoin | LeftJoin | Matched | Aggregate | Union
+
+
+def below(relation: Relation) -> tuple[Relation, ...]:
+    """What it is made from."""
+    match relation:
+        case Scan():
+            return ()
+        case Filter() | Project() | Aggregate():
+            return (relation.child,)
+        case InnerJoin():
+            return relation.inputs
+        case LeftJoin() | Matched():
+            return (relation.left, relation.right)
+        case Union():
+            return relation.children
+
+
+def scans(relation: Relation) -> Iterator[Scan]:
+    """Every occurrence of a table, from left to right."""
+    if isinstance(relation, Scan):
+        yield relation
+    for part in below(relation):
+        yield from scans(part)
+
+
+def occurrences(relation: Relation) -> frozenset[Occurrence]:
+    """The names of all occurrences below."""
+    return frozenset(scan.occurrence for scan in scans(relation))

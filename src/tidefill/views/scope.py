@@ -1,0 +1,80 @@
+"""What a name in a query means: a column of something in FROM, or of the query around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidefill.errors import BadSql
+from tidefill.views.texts import HIDDEN, Expr, col
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something in FROM: the alias it goes by, and its columns by the names that the query may use."""
+
+    alias: str
+    columns: tuple[tuple[str, str], ...]
+
+    def find(self, written: str) -> list[str]:
+        return [inner for shown, inner in self.columns if shown.casefold() == written.casefold()]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """All of FROM, and the scope around it. Capitals make no difference."""
+
+    sources: tuple[Source, ...]
+    outer: Scope | None = None
+
+    def resolved(self, tree: Expr) -> Expr:
+        """The expression over our own names. BadSql for a name that means nothing, or two things."""
+        return tree.copy().transform(lambda node: self._column(node) if isinstance(node, exp.Column) else node)
+
+    def star(self, alias: str = "") -> Iterator[tuple[str, str]]:
+        """What `*` or `alias.*` stands for."""
+        chosen = [source for source in self.sources if not alias or source.alias.casefold() == alias.casefold()]
+        if not chosen:
+            raise _unknown(f"{alias}.*")
+        return (pair for source in chosen for pair in source.columns if not pair[0].startswith(HIDDEN))
+
+    def has(self, written: str) -> bool:
+        """Whether a name without a qualifier is a column of FROM itself."""
+        return any(source.find(written) for source in self.sources)
+
+    def _column(self, node: exp.Column) -> Expr:
+        parts = [part.name for part in node.parts]
+        inner, fields = self._found(parts)
+        tree: Expr = col(inner)
+        for field in fields:
+            tree = exp.Dot(this=tree, expression=exp.to_identifier(field, quoted=True))
+        return tree
+
+    def _found(self, parts: Sequence[str]) -> tuple[str, Sequence[str]]:
+        """The column, and which of its fields is meant: `a.b` is column b of a, or field b of column a."""
+        if len(parts) > 1 and (source := self._source(parts[0])) is not None and source.find(parts[1]):
+            return _one(source.find(parts[1]), ".".join(parts)), parts[2:]
+        found = [inner for source in self.sources for inner in source.find(parts[0])]
+        if found:
+            return _one(found, ".".join(parts)), parts[1:]
+        if self.outer is None:
+            raise _unknown(".".join(parts))
+        return self.outer._found(parts)
+
+    def _source(self, alias: str) -> Source | None:
+        return next((source for source in self.sources if source.alias.casefold() == alias.casefold()), None)
+
+
+def _one(found: Sequence[str], written: str) -> str:
+    if len(found) > 1:
+        raise BadSql(f"column {written} is ambiguous", hint="Put the alias of its table in front of it.")
+    return found[0]
+
+
+def _unknown(written: str) -> BadSql:
+    return BadSql(
+        f"there is no column {written} in FROM",
+        hint="Names given with AS can be used in GROUP BY and HAVING, and by a query around this one.",
+    )

@@ -1,0 +1,34 @@
+"""A view from its first step until all is covered and all changes are in."""
+
+from __future__ import annotations
+
+from tests.incremental.world import KEYS, World
+from tidefill.views.drivers import choose
+
+
+def run(world: World, steps: int) -> int:
+    """How many comparisons were made. The drivers are those that the plan chooses for tables of random sizes; now and
+    then other occurrences are walked too, which the statements need not mind."""
+    chance, plan = world.chance, world.plan
+    numbers = {scan.occurrence: number for number, scan in enumerate(plan.scans)}
+    drivers = choose(plan.root, {name: chance.randint(1, 100) for name in numbers})
+    walked = [numbers[name] for name in drivers.occurrences]
+    if chance.random() < 0.3:
+        walked = [number for number in numbers.values() if chance.random() < 0.5]
+    if chance.random() < 0.2:
+        walked = []
+    world.start(walked)
+    if drivers.starts_empty and set(walked) >= {numbers[name] for name in drivers.occurrences}:
+        assert not world.target, f"{world.sql} has rows before its drivers have any"
+    for _ in range(steps):
+        for _ in range(chance.choice([0, 1, 1, 2, 4])):
+            world.write()
+        fill = {
+            number: min(KEYS, world.covered[number].upto + chance.choice([0, 1, 2, 5]))
+            for number in walked
+            if chance.random() < 0.7
+        }
+        world.step(fill)
+    world.step(dict.fromkeys(walked, KEYS))
+    world.check_query()
+    return world.checks

@@ -1,0 +1,207 @@
+"""Queries: one for each corner that is known, and random ones for those that are not."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from tests.incremental.world import TABLES
+
+DIRECTED = {
+    "filter": "SELECT id, x FROM a WHERE g > 1",
+    "expressions": "SELECT id + 1 AS n, coalesce(s, 'none') AS s, CASE WHEN g > 2 THEN 'hi' ELSE 'lo' END AS l FROM a",
+    "key not selected": "SELECT g, s FROM a",
+    "star": "SELECT * FROM a WHERE s IS NOT NULL",
+    "foreign key join": "SELECT b.id, b.y, a.g FROM b JOIN a ON b.aid = a.id",
+    "join in WHERE": "SELECT b.id, a.s FROM a, b WHERE a.id = b.aid AND a.g < 4 AND b.y > 0",
+    "join of many to many": "SELECT a.id, b.id AS bid FROM a JOIN b ON a.g = b.y",
+    "theta join": "SELECT a.id, b.id AS bid, c.g FROM a JOIN b ON a.id < b.aid JOIN c ON c.id1 = b.id AND c.g <> a.g",
+    "cross join": "SELECT a.id, c.id2 FROM a CROSS JOIN c",
+    "three tables": "SELECT b.id, c.id1, c.id2, a.x FROM b JOIN a ON b.aid = a.id JOIN c ON c.id1 = a.g WHERE b.y < 4",
+    "join of other types": "SELECT b.id, c.g FROM b JOIN c ON c.id1 = b.id AND c.id2 = b.y",
+    "self join": "SELECT p.id, q.id AS other FROM a p JOIN a q ON p.g = q.id",
+    "self join, both ways": "SELECT p.id, q.id AS other FROM a p JOIN a q ON p.g = q.g AND p.id < q.id",
+    "left join": "SELECT a.id, a.g, b.y FROM a LEFT JOIN b ON b.aid = a.id",
+    "left join by key": "SELECT b.id, a.s FROM b LEFT JOIN a ON b.aid = a.id",
+    "left join, theta": "SELECT a.id, b.id AS bid FROM a LEFT JOIN b ON b.y > a.g",
+    "left join, condition after it": "SELECT a.id, b.y FROM a LEFT JOIN b ON b.aid = a.id WHERE b.y IS NULL OR b.y > 1",
+    "left join, then join": "SELECT a.id, b.id AS bid, c.g FROM a LEFT JOIN b ON b.aid = a.id JOIN c ON c.id1 = a.id",
+    "right join": "SELECT a.id, a.g, b.id AS bid FROM a RIGHT JOIN b ON b.aid = a.id WHERE b.y > 0",
+    "right join, condition after it": (
+        "SELECT a.id, b.id AS bid FROM a RIGHT JOIN b ON b.aid = a.id WHERE a.g IS NULL OR a.g > 1"
+    ),
+    "full join": "SELECT a.id, b.id AS bid, a.s FROM a FULL JOIN b ON b.aid = a.id",
+    "full join of joins": "SELECT a.id, b.id AS bid, c.g FROM a JOIN b ON b.aid = a.id FULL JOIN c ON c.id1 = b.id",
+    "left join of nothing but NULL": "SELECT a.id, b.f FROM a LEFT JOIN b ON b.aid = a.g AND b.s = a.s",
+    "semi join": "SELECT a.id, a.s FROM a LEFT SEMI JOIN b ON b.aid = a.id",
+    "anti join": "SELECT a.id, a.s FROM a LEFT ANTI JOIN b ON b.aid = a.id AND b.y > 1",
+    "EXISTS": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id AND b.y > 1)",
+    "NOT EXISTS": "SELECT id, g FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.aid = a.g)",
+    "EXISTS of anything": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE y = 4)",
+    "EXISTS of a join": (
+        "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c ON c.id1 = b.id WHERE b.aid = a.id AND c.g > 1)"
+    ),
+    "EXISTS in EXISTS": (
+        "SELECT id FROM a WHERE EXISTS "
+        "(SELECT 1 FROM b WHERE b.aid = a.id AND NOT EXISTS (SELECT 1 FROM c WHERE c.id1 = b.id))"
+    ),
+    "IN": "SELECT id, s FROM a WHERE g IN (SELECT y FROM b)",
+    "NOT IN": "SELECT id, s FROM a WHERE g NOT IN (SELECT y FROM b WHERE y > 1)",
+    "NOT IN, with NULL": "SELECT id, s FROM a WHERE g NOT IN (SELECT y FROM b)",
+    "NOT IN, correlated": "SELECT id FROM a WHERE g NOT IN (SELECT y FROM b WHERE b.aid = a.id)",
+    "IN of two": "SELECT id FROM a WHERE (id, g) IN (SELECT aid, y FROM b)",
+    "IN of groups": "SELECT id FROM a WHERE id IN (SELECT aid FROM b GROUP BY aid HAVING count(*) > 1)",
+    "two matches": (
+        "SELECT id FROM a WHERE g IN (SELECT y FROM b) AND NOT EXISTS (SELECT 1 FROM c WHERE c.id1 = a.id)"
+    ),
+    "UNION ALL": "SELECT id, s FROM a UNION ALL SELECT id, s FROM b",
+    "UNION ALL of a table with itself": "SELECT g FROM a WHERE id < 6 UNION ALL SELECT g FROM a WHERE g > 0",
+    "UNION": "SELECT g FROM a UNION SELECT y FROM b",
+    "UNION of three": "SELECT g FROM a UNION ALL SELECT y FROM b UNION ALL SELECT g FROM c",
+    "UNION of both kinds": "SELECT g FROM a UNION SELECT y FROM b UNION ALL SELECT g FROM c",
+    "UNION below a join": (
+        "SELECT u.k, c.id1, c.id2 FROM (SELECT g AS k FROM a UNION ALL SELECT y FROM b) u JOIN c ON c.g = u.k"
+    ),
+    "DISTINCT": "SELECT DISTINCT g, s FROM a",
+    "DISTINCT of a join": "SELECT DISTINCT a.s FROM a JOIN b ON a.id = b.aid",
+    "count": "SELECT g, count(*) AS n, count(s) AS m FROM a GROUP BY g",
+    "count without the group": "SELECT count(*) AS n FROM a GROUP BY g",
+    "sum": "SELECT g, sum(x) AS t, sum(id) AS u FROM a GROUP BY g",
+    "average": "SELECT g, avg(x) AS t, avg(id) AS u FROM a GROUP BY g",
+    "min and max": "SELECT g, min(x) AS lo, max(s) AS hi, max(id) AS top FROM a GROUP BY g",
+    "min and max of times": "SELECT g, min(d) AS lo, max(d) AS hi FROM c GROUP BY g",
+    "sum of floats": "SELECT y, sum(f) AS t FROM b GROUP BY y",
+    "count distinct": "SELECT g, count(DISTINCT s) AS n FROM a GROUP BY g",
+    "FILTER": "SELECT g, count(*) FILTER (WHERE s = 'a') AS n, sum(id) FILTER (WHERE x > 0) AS t FROM a GROUP BY g",
+    "HAVING": "SELECT g, count(*) AS n FROM a GROUP BY g HAVING count(*) > 1 AND max(id) < 9",
+    "HAVING by name": "SELECT g, sum(id) AS t FROM a GROUP BY g HAVING t > 5",
+    "group by expression": "SELECT g + 1 AS h, count(*) AS n FROM a GROUP BY g + 1",
+    "group by number and name": "SELECT coalesce(g, 0) AS h, s, count(*) AS n FROM a GROUP BY 1, s",
+    "group by two": "SELECT g, s, count(*) AS n, min(x) AS lo FROM a GROUP BY g, s",
+    "aggregate of expressions": "SELECT g, sum(id * 2 + 1) + count(*) AS t FROM a GROUP BY g",
+    "aggregate of a join": "SELECT a.g, count(*) AS n, sum(b.y) AS t FROM a JOIN b ON a.id = b.aid GROUP BY a.g",
+    "min of a join": "SELECT a.g, min(b.y) AS lo FROM a JOIN b ON a.id = b.aid GROUP BY a.g",
+    "aggregate of a left join": "SELECT a.g, count(b.id) AS n FROM a LEFT JOIN b ON a.id = b.aid GROUP BY a.g",
+    "scalar": "SELECT count(*) AS n, sum(x) AS t, min(g) AS lo FROM a",
+    "scalar with HAVING": "SELECT sum(g) AS t FROM a HAVING count(*) > 3",
+    "scalar, not kept": "SELECT count(DISTINCT g) AS n FROM a WHERE s = 'a'",
+    "nested aggregate": "SELECT n, count(*) AS groups FROM (SELECT g, count(*) AS n FROM a GROUP BY g) t GROUP BY n",
+    "nested min": "SELECT max(lo) AS top FROM (SELECT g, min(x) AS lo FROM a GROUP BY g) t",
+    "join of aggregates": (
+        "SELECT p.g, p.n, q.t FROM (SELECT g, count(*) AS n FROM a GROUP BY g) p "
+        "LEFT JOIN (SELECT y, sum(id) AS t FROM b GROUP BY y) q ON p.g = q.y"
+    ),
+    "join with an aggregate of the same table": (
+        "SELECT a.id, t.n FROM a JOIN (SELECT g, count(*) AS n FROM a GROUP BY g) t ON a.g = t.g"
+    ),
+    "join with a scalar": "SELECT a.id, t.top FROM a CROSS JOIN (SELECT max(y) AS top FROM b) t WHERE a.g < t.top",
+    "WITH, used twice": (
+        "WITH t AS (SELECT g, count(*) AS n FROM a GROUP BY g), u AS (SELECT * FROM t WHERE n > 1) "
+        "SELECT t.g, u.n AS m FROM t LEFT JOIN u ON t.g = u.g"
+    ),
+    "DISTINCT below a join": "SELECT b.id, t.g FROM b JOIN (SELECT DISTINCT g FROM a) t ON b.y = t.g",
+    "aggregate of UNION": (
+        "SELECT k, count(*) AS n FROM (SELECT g AS k FROM a UNION ALL SELECT y FROM b UNION ALL SELECT g FROM a) t "
+        "GROUP BY k"
+    ),
+    "aggregate of a full join": "SELECT a.g, count(*) AS n FROM a FULL JOIN b ON a.id = b.aid GROUP BY a.g",
+    "ORDER BY": "SELECT g, count(*) AS n FROM a GROUP BY g ORDER BY n DESC",
+    "constant condition": "SELECT id FROM a WHERE 1 = 0",
+}
+
+
+@dataclass
+class RandomQuery:
+    """One query, by chance."""
+
+    chance: random.Random
+
+    def __call__(self) -> str:
+        if self.chance.random() < 0.1:
+            kind = self.chance.choice(["UNION ALL", "UNION"])
+            return f"{self._whole_numbers('p')} {kind} {self._whole_numbers('q')}"
+        return self._query("t")
+
+    def _whole_numbers(self, prefix: str) -> str:
+        source, columns = self._from(prefix, 1 + (self.chance.random() < 0.3))
+        return f"SELECT {self._int(columns)} AS k FROM {source}{self._where(columns, prefix)}"
+
+    def _query(self, prefix: str) -> str:
+        source, columns = self._from(prefix, self.chance.choices([1, 2, 3], [4, 5, 2])[0])
+        where = self._where(columns, prefix)
+        kind = self.chance.choices(["rows", "distinct", "groups", "scalar"], [5, 2, 7, 1])[0]
+        if kind in ("rows", "distinct"):
+            chosen = self.chance.sample(columns, min(len(columns), self.chance.randint(1, 4)))
+            items = [name for name, _ in chosen]
+            if self.chance.random() < 0.3:
+                items.append(f"coalesce({self._int(columns)}, -1) + 1")
+            listed = ", ".join(f"{item} AS c{index}" for index, item in enumerate(items))
+            return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{listed} FROM {source}{where}"
+        groups = [] if kind == "scalar" else self.chance.sample(columns, self.chance.choice([1, 1, 2]))
+        shown = [f"{name} AS c{index}" for index, (name, _) in enumerate(groups) if self.chance.random() < 0.85]
+        shown += [f"{value} AS m{index}" for index, value in enumerate(self._aggregates(columns))]
+        by = f" GROUP BY {', '.join(name for name, _ in groups)}" if groups else ""
+        having = f" HAVING count(*) {self.chance.choice('<>')} {self.chance.randint(1, 3)}"
+        return f"SELECT {', '.join(shown)} FROM {source}{where}{by}{having if self.chance.random() < 0.12 else ''}"
+
+    def _from(self, prefix: str, count: int) -> tuple[str, list[tuple[str, str]]]:
+        text, columns = "", list[tuple[str, str]]()
+        for index in range(count):
+            table, alias = TABLES[self.chance.choice(list(TABLES))], f"{prefix}{index}"
+            own = [(f"{alias}.{name}", kind) for name, kind in table.columns]
+            source = f"{self._inner(table.name)} {alias}" if self.chance.random() < 0.15 else f"{table.name} {alias}"
+            if not text:
+                text, columns = source, own
+                continue
+            kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+            kind = self.chance.choices(kinds, [5, 4, 1, 1, 1, 1])[0]
+            text += f" {kind} {source} ON {self._on(columns, own, kind)}"
+            if kind not in kinds[-2:]:
+                columns = columns + own
+        return text, columns
+
+    def _inner(self, table: str) -> str:
+        condition = self.chance.choice(["IS NOT NULL", "IS NULL OR 1 = 1"])
+        distinct = self.chance.choice(["", "DISTINCT "])
+        return f"(SELECT {distinct}* FROM {table} WHERE {TABLES[table].columns[2][0]} {condition})"
+
+    def _on(self, left: list[tuple[str, str]], right: list[tuple[str, str]], kind: str) -> str:
+        condition = f"{self._int(left)} = {self._int(right)}"
+        if kind != "FULL JOIN" and self.chance.random() < 0.25:
+            condition += f" AND {self._int(left)} {self.chance.choice(['<', '<>', '<='])} {self._int(right)}"
+        return condition
+
+    def _where(self, columns: list[tuple[str, str]], prefix: str) -> str:
+        conditions = []
+        if self.chance.random() < 0.4:
+            value, other = self._int(columns), self._int(columns)
+            conditions.append(self.chance.choice([
+                f"{value} {self.chance.choice(['<', '>', '=', '<>'])} {self.chance.randint(0, 4)}",
+                f"{self.chance.choice(columns)[0]} IS {self.chance.choice(['', 'NOT '])}NULL",
+                f"({value} = 1 OR {other} > 2)",
+            ]))  # fmt: skip
+        if self.chance.random() < 0.25:
+            table, alias, negated = self.chance.choice(list(TABLES)), f"{prefix}e", self.chance.choice(["", "NOT "])
+            inner = self._int([(f"{alias}.{name}", kind) for name, kind in TABLES[table].columns])
+            conditions.append(self.chance.choice([
+                f"{negated}EXISTS (SELECT 1 FROM {table} {alias} WHERE {inner} = {self._int(columns)})",
+                f"{self._int(columns)} {negated}IN (SELECT {inner} FROM {table} {alias})",
+            ]))  # fmt: skip
+        return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+    def _aggregates(self, columns: list[tuple[str, str]]) -> list[str]:
+        numbers = [name for name, kind in columns if kind == "int" or kind.startswith("decimal")]
+        pool = [
+            "count(*)",
+            *(f"{call}({self.chance.choice(numbers)})" for call in ("sum", "avg", "min", "max", "count")),
+        ]
+        pool += [f"min({self.chance.choice(columns)[0]})", f"max({self.chance.choice(columns)[0]})"]
+        pool += [f"sum({name})" for name, kind in columns if kind == "double" and self.chance.random() < 0.3]
+        if self.chance.random() < 0.15:
+            pool.append(f"count(DISTINCT {self.chance.choice(columns)[0]})")
+        if self.chance.random() < 0.15:
+            pool.append(f"sum({self.chance.choice(numbers)}) + count(*)")
+        return self.chance.sample(pool, self.chance.randint(1, 3))
+
+    def _int(self, columns: list[tuple[str, str]]) -> str:
+        return self.chance.choice([name for name, kind in columns if kind == "int"])

@@ -1,0 +1,128 @@
+"""Each rule, broken on purpose: the query that is about it must show it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from tests.incremental.history import run
+from tests.incremental.queries import DIRECTED
+from tests.incremental.world import World, connected
+from tidefill.views import changes, drivers, keys, lowering, plan, sums, texts
+from tidefill.views.changes import Changes
+from tidefill.views.relations import LeftJoin, Matched, Relation, scans
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+SEEDS = 60
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with connected() as made:
+        yield made
+
+
+def _always_new(patch: pytest.MonkeyPatch) -> None:
+    rows = Changes.rows
+    patch.setattr(Changes, "rows", lambda self, relation, at: rows(self, relation, "new"))
+
+
+def _forget_the_right_side(patch: pytest.MonkeyPatch) -> None:
+    def halves(self: Changes, relation: LeftJoin | Matched) -> dict[str, exp.Query]:
+        now = self._outer(relation, self.rows(relation.left, "new"), self.rows(relation.right, "new"))
+        return {"new": now, "old": now.copy()}
+
+    patch.setattr(Changes, "_halves_of_outer", halves)
+
+
+def _null_is_no_match(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lowering, "coalesce", lambda value, instead: value)
+
+
+def _keys_by_plain_equality(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changes, "same", lambda left, right: exp.EQ(this=left, expression=right))
+
+
+def _never_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sums, "lost", lambda kept, before, change: exp.false())
+
+
+def _sums_without_a_sign(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sums, "_comes", lambda: exp.true())
+
+
+def _groups_by_plain_equality(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan, "same", lambda left, right: exp.EQ(this=left, expression=right))
+
+
+def _any_equality_tells_the_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(keys, "_one_to_one", lambda types, left, right: True)
+
+
+def _any_join_tells_the_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(keys, "determines", lambda left, right, on, types: True)
+
+
+def _conditions_before_every_join(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lowering, "_adds_rows", lambda joins: False)
+
+
+def _groups_of_nothing_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan, "_mark_of_count", lambda grouped: exp.Literal.string("U"))
+
+
+def _walk_any_side(patch: pytest.MonkeyPatch) -> None:
+    def every(relation: Relation) -> Iterator[drivers.Drivers]:
+        yield from (drivers.Drivers((scan.occurrence,)) for scan in reversed(list(scans(relation))))
+
+    patch.setattr(drivers, "_choices", every)
+
+
+def _no_netting(patch: pytest.MonkeyPatch) -> None:
+    select = texts.select
+
+    def without_having(*arguments: object, **named: object) -> exp.Select:
+        named.pop("having", None)
+        return select(*arguments, **named)  # type: ignore[arg-type]
+
+    patch.setattr(changes, "select", without_having)
+
+
+PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
+    "old inputs are taken for new ones": (_always_new, ("join of many to many", "self join", "nested aggregate")),
+    "a left join minds its left side only": (_forget_the_right_side, ("left join", "NOT EXISTS", "full join")),
+    "NOT IN ignores NULL": (_null_is_no_match, ("NOT IN, with NULL",)),
+    "affected rows are found by plain equality": (_keys_by_plain_equality, ("count distinct", "nested aggregate")),
+    "an extreme that is taken away stays": (_never_lost, ("min and max", "min of a join", "scalar")),
+    "what goes is added": (_sums_without_a_sign, ("sum", "average")),
+    "the group of NULL is never found": (_groups_by_plain_equality, ("count", "DISTINCT", "HAVING")),
+    "an equality of other types tells the key": (_any_equality_tells_the_key, ("join of other types",)),
+    "a left join has one match at most": (_any_join_tells_the_key, ("left join", "left join, theta")),
+    "a condition is asked before a right join": (_conditions_before_every_join, ("right join, condition after it",)),
+    "an empty group stays": (_groups_of_nothing_stay, ("count",)),
+    "any input may be walked": (_walk_any_side, ("left join", "NOT EXISTS", "UNION ALL")),
+    "changes are not netted": (_no_netting, ("left join", "join of aggregates")),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_broken_rule_is_noticed(
+    plant: str, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in, names = PLANTS[plant]
+    put_in(monkeypatch)
+    for name in names:
+        assert _fails(DIRECTED[name], connection), f"{name} does not notice that {plant}"
+
+
+def _fails(sql: str, connection: duckdb.DuckDBPyConnection) -> bool:
+    for seed in range(SEEDS):
+        try:
+            run(World(sql, random.Random(seed), connection), steps=7)
+        except (AssertionError, duckdb.Error):
+            return True
+    return False

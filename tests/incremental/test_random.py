@@ -1,0 +1,34 @@
+"""Random queries, random histories: after every step the view is its query over what is covered."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+import pytest
+
+from tests.incremental.history import run
+from tests.incremental.queries import RandomQuery
+from tests.incremental.world import World, connected
+
+HISTORIES, HISTORIES_OF_SOAK = 150, 20_000
+
+
+@pytest.mark.parametrize(
+    ("first", "upto"), [(0, HISTORIES), pytest.param(HISTORIES, HISTORIES_OF_SOAK, marks=pytest.mark.soak)]
+)
+def test_no_history_leads_astray(first: int, upto: int) -> None:
+    with connected() as connection:
+        for seed in range(first, upto):
+            history(seed, connection)
+
+
+def history(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
+    """All of it follows from the seed."""
+    chance = random.Random(seed)
+    sql = RandomQuery(chance)()
+    try:
+        run(World(sql, chance, connection), steps=8)
+    except Exception as error:
+        error.add_note(f"seed {seed}: {sql}")
+        raise

@@ -1,0 +1,273 @@
+"""Views on DuckDB: tables that change, of which parts are covered, and a view that is kept by the statements of its
+plan. After every step the target is what the plan computes from nothing, which is what the user's own query gives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from tidefill.views.lowering import TableColumns
+from tidefill.views.plan import Strategy, ViewPlan, compile_view
+from tidefill.views.relations import Scan
+from tidefill.views.texts import MARK
+
+Row = tuple[Any, ...]
+
+TABLES = {
+    "a": TableColumns("a", (("id", "int"), ("g", "int"), ("x", "decimal(10,2)"), ("s", "string")), ("id",)),
+    "b": TableColumns("b", (("id", "int"), ("aid", "int"), ("y", "int"), ("s", "string"), ("f", "double")), ("id",)),
+    "c": TableColumns("c", (("id1", "int"), ("id2", "string"), ("g", "int"), ("d", "timestamp")), ("id1", "id2")),
+}
+KEYS = 10
+_DUCK = {"int": "INT", "bigint": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "timestamp": "TIMESTAMP"}
+_SPARK = {
+    "INTEGER": "int", "BIGINT": "bigint", "HUGEINT": "decimal(38,0)", "VARCHAR": "string", "DOUBLE": "double",
+    "TIMESTAMP": "timestamp_ntz", "BOOLEAN": "boolean",
+}  # fmt: skip
+
+
+def find(parts: tuple[str, ...]) -> TableColumns:
+    return TABLES[parts[-1].lower()]
+
+
+def connected() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    for table in TABLES.values():
+        connection.execute(f"CREATE TABLE {table.name} ({_columns(table)})")
+    return connection
+
+
+def _columns(table: TableColumns) -> str:
+    return ", ".join(f'"{name}" {_DUCK.get(kind, kind)}' for name, kind in table.columns)
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value)
+        case int() | float() | Decimal():
+            return format(value, "f") if isinstance(value, Decimal) else repr(value)
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def some_value(chance: random.Random, kind: str) -> Any:
+    if chance.random() < 0.15:
+        return None
+    match kind:
+        case "int":
+            return chance.randint(0, 4)
+        case "string":
+            return chance.choice(["", "a", "A", "b ", "b", "é", "Z"])
+        case "double":
+            return chance.randint(-8, 8) / 4
+        case "timestamp":
+            return chance.choice(["2024-01-01 00:00:00", "2024-03-10 02:30:00.123456", "1969-12-31 23:59:59"])
+    return Decimal(chance.randint(-300, 300)) / 100
+
+
+def some_row(chance: random.Random, table: TableColumns) -> Row:
+    """Both texts of a key equal the number 1."""
+    return tuple(
+        (chance.randint(0, KEYS - 1) if kind == "int" else chance.choice(["1", "01"]))
+        if name in table.key
+        else some_value(chance, kind)
+        for name, kind in table.columns
+    )
+
+
+def key_of(table: TableColumns, row: Row) -> Row:
+    names = [name for name, _ in table.columns]
+    return tuple(row[names.index(name)] for name in table.key)
+
+
+@dataclass
+class Covered:
+    """One occurrence: which first values of the key are covered, and the rows it has."""
+
+    scan: Scan
+    upto: int
+    rows: dict[Row, Row] = field(default_factory=dict)
+
+
+def normal(rows: Iterable[Row]) -> Counter[Row]:
+    """Numbers by value: what is a decimal here may be a whole number there."""
+
+    def value(one: Any) -> Any:
+        return round(float(one), 9) + 0.0 if isinstance(one, float | Decimal | int) else one
+
+    return Counter(tuple(map(value, row)) for row in rows)
+
+
+class World:
+    """Tables, and one view over them."""
+
+    def __init__(self, sql: str, chance: random.Random, connection: duckdb.DuckDBPyConnection) -> None:
+        self.sql, self.chance, self.connection = sql, chance, connection
+        self.data: dict[str, dict[Row, Row]] = {name: {} for name in TABLES}
+        tree = sqlglot.parse_one(sql, read="spark")
+        self.user_sql = tree.sql(dialect="duckdb")
+        names = [row[0] for row in self._run(f"DESCRIBE {self.user_sql}")]
+        self.names = [f"u{index}" for index, _ in enumerate(names)]
+        self._texts: dict[tuple[str, ...], str] = {}
+        self.plan: ViewPlan = compile_view(tree, find, self.names, self._types)
+        self.covered = [Covered(scan, KEYS) for scan in self.plan.scans]
+        self.target: dict[Row, Row] = {}
+        self.checks = 0
+
+    def _run(self, sql: str) -> list[Row]:
+        return self.connection.execute(sql).fetchall()
+
+    def _types(self, query: exp.Query) -> Sequence[str]:
+        text = query.sql(dialect="duckdb")
+        for number in range(20):
+            if f"__tf_new_{number}" in text:
+                self._declare(number, query)
+        return [_SPARK.get(row[1], row[1].lower()) for row in self._run(f"DESCRIBE {text}")]
+
+    def _declare(self, number: int, query: exp.Query) -> None:
+        """Which table the number stands for follows from the columns that are read."""
+        step = next(one for one in query.find_all(exp.Select) if one.args["from_"].this.name == f"__tf_new_{number}")
+        read = {column.name for column in step.find_all(exp.Column)}
+        table = next(one for one in TABLES.values() if {name for name, _ in one.columns} >= read)
+        self._put(f"__tf_new_{number}", table, [])
+
+    def _put(self, name: str, table: TableColumns, rows: Iterable[Row], more: str = "") -> None:
+        self.connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" ({_columns(table)}{more})')
+        self._insert(name, rows)
+
+    def _insert(self, name: str, rows: Iterable[Row]) -> None:
+        values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+        if values:
+            self.connection.execute(f'INSERT INTO "{name}" VALUES {values}')
+
+    @cached_property
+    def whole(self) -> str:
+        return self.plan.whole().sql(dialect="duckdb")
+
+    def _changes(self, changed: tuple[str, ...]) -> str:
+        if changed not in self._texts:
+            self._texts[changed] = self.plan.changes(changed).sql(dialect="duckdb")
+        return self._texts[changed]
+
+    # Steps.
+
+    def start(self, uncovered: Iterable[int] = ()) -> None:
+        """Some rows; of the given occurrences nothing is covered."""
+        for name, table in TABLES.items():
+            for _ in range(self.chance.randint(0, KEYS)):
+                row = some_row(self.chance, table)
+                self.data[name][key_of(table, row)] = row
+        for number in uncovered:
+            self.covered[number].upto = 0
+        for one in self.covered:
+            one.rows = self._rows_of(one)
+        self._put_inputs({}, {})
+        self.target = {self._key(row): row for row in self._run(self.whole)}
+        self.check()
+
+    def _rows_of(self, one: Covered) -> dict[Row, Row]:
+        return {key: row for key, row in self.data[one.scan.table].items() if key[0] < one.upto}
+
+    def _key(self, row: Row) -> Row:
+        columns = (*self.plan.columns, *self.plan.hidden)
+        return tuple(row[columns.index(name)] for name in self.plan.key)
+
+    def write(self) -> None:
+        """Somebody changes a table."""
+        name = self.chance.choice(list(TABLES))
+        table, rows = TABLES[name], self.data[name]
+        kind = self.chance.random()
+        if kind < 0.4 or not rows:
+            row = some_row(self.chance, table)
+        elif kind < 0.65:
+            del rows[self.chance.choice(list(rows))]
+            return
+        elif kind < 0.9:
+            old = list(self.chance.choice(list(rows.values())))
+            place = self.chance.choice([i for i, (column, _) in enumerate(table.columns) if column not in table.key])
+            old[place] = some_value(self.chance, table.columns[place][1])
+            row = tuple(old)
+        else:
+            del rows[self.chance.choice(list(rows))]
+            row = some_row(self.chance, table)
+        rows[key_of(table, row)] = row
+
+    def step(self, fill: dict[int, int] | None = None) -> None:
+        """Take in what changed, and cover more of some occurrences."""
+        before = [one.rows for one in self.covered]
+        for number, upto in (fill or {}).items():
+            self.covered[number].upto = upto
+        for one in self.covered:
+            one.rows = self._rows_of(one)
+        old: dict[int, Iterable[Row]] = {}
+        delta: dict[int, list[Row]] = {}
+        for number, (was, one) in enumerate(zip(before, self.covered, strict=True)):
+            gone = [(*row, -1) for key, row in was.items() if one.rows.get(key) != row]
+            come = [(*row, 1) for key, row in one.rows.items() if was.get(key) != row]
+            if gone or come:
+                old[number], delta[number] = was.values(), [*gone, *come]
+        self._put_inputs(old, delta)
+        if delta:
+            changed = tuple(self.covered[number].scan.occurrence for number in delta)
+            self._apply(self._run(self._changes(changed)))
+        self.check()
+
+    def _put_inputs(self, old: dict[int, Iterable[Row]], delta: dict[int, list[Row]]) -> None:
+        for number, one in enumerate(self.covered):
+            table = TABLES[one.scan.table]
+            self._put(f"__tf_new_{number}", table, one.rows.values())
+            if number in delta:
+                self._put(f"__tf_old_{number}", table, old[number])
+                self._put(f"__tf_delta_{number}", table, delta[number], ", __tf_w INT")
+        if self.plan.strategy is not Strategy.CHANGES and delta:
+            empty = f"SELECT * FROM ({self.whole}) LIMIT 0"
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE __tf_target AS {empty}")
+            self._insert("__tf_target", self.target.values())
+
+    def _apply(self, changes: Sequence[Row]) -> None:
+        """Marks are exact: what is inserted is not there, what is updated or deleted is."""
+        keys = [self._key(row) for row in changes]
+        assert len(set(keys)) == len(keys), f"several changes of one key: {changes}"
+        for key, (*row, mark) in zip(keys, changes, strict=True):
+            assert mark in ("I", "U", "D"), f"{MARK} is {mark}"
+            assert (key in self.target) == (mark != "I"), f"{mark} of {key}, which is {self.target.get(key)}"
+            if mark == "D":
+                del self.target[key]
+            else:
+                self.target[key] = tuple(row)
+
+    def check(self) -> None:
+        """I1: the target is the view over what is covered."""
+        wanted = self._run(self.whole)
+        assert len({self._key(row) for row in wanted}) == len(wanted), f"{self.plan.key} is no key of {wanted}"
+        self._equal(normal(self.target.values()), normal(wanted), "the target")
+        self.checks += 1
+
+    def check_query(self) -> None:
+        """The view from nothing is what the user asked for."""
+        for name, table in TABLES.items():
+            self._put(name, table, self.data[name].values())
+        for number, one in enumerate(self.covered):
+            self._put(f"__tf_new_{number}", TABLES[one.scan.table], self.data[one.scan.table].values())
+        shown = len(self.plan.columns)
+        found = normal(row[:shown] for row in self._run(self.whole))
+        self._equal(found, normal(self._run(self.user_sql)), "the plan")
+        self.checks += 1
+
+    def _equal(self, found: Counter[Row], wanted: Counter[Row], what: str) -> None:
+        assert found == wanted, (
+            f"{what} of {self.sql} ({self.plan.strategy.name})\n"
+            f"  too much: {list((found - wanted).items())[:3]}\n  missing: {list((wanted - found).items())[:3]}"
+        )
