@@ -9,6 +9,7 @@ import pytest
 from tidefill.definitions import (
     JobDefinition,
     Kind,
+    Part,
     TableDefinition,
     job_from_text,
     job_to_text,
@@ -24,9 +25,23 @@ VIEW = JobDefinition(
 )  # fmt: skip
 
 
+JOIN = replace(
+    VIEW, columns=(("w", "int"),),
+    parts=(Part("t", "T", (("id", "int"),), ("id",), ("id",), "its key"), Part("u", "u", (("v", "string"),), ("v",))),
+)  # fmt: skip
+
+
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
     assert job_from_text(job_to_text(VIEW)) == VIEW
+    assert job_from_text(job_to_text(JOIN)) == JOIN
+
+
+def test_a_query_over_several_tables_is_not_taken_for_one_over_its_first() -> None:
+    """Releases that know one table only must stop at it."""
+    assert '"form": 2' in job_to_text(JOIN)
+    assert '"form": 1' in job_to_text(VIEW)
+    assert (JOIN.tables, VIEW.tables) == (("T", "u"), ("t",))
 
 
 def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
@@ -35,7 +50,7 @@ def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
     assert not VIEW.same_wish(replace(VIEW, kind=Kind.REPLICA))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 2}', '{"form": 1}', '{"form": 1, "key": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 3}', '{"form": 1}', '{"form": 1, "key": 3}'])
 def test_what_is_damaged_or_newer_is_named(text: str) -> None:
     with pytest.raises(StoreUnreadable):
         job_from_text(text)
@@ -45,5 +60,5 @@ def test_what_is_damaged_or_newer_is_named(text: str) -> None:
 
 def test_a_newer_form_names_the_release() -> None:
     for text, read in ((job_to_text(VIEW), job_from_text), (table_to_text(TABLE), table_from_text)):
-        with pytest.raises(StoreUnreadable, match="has form 2, this release knows 1"):
-            read(text.replace('"form": 1', '"form": 2'))
+        with pytest.raises(StoreUnreadable, match="has form 3, this release knows 2"):
+            read(text.replace('"form": 1', '"form": 3'))

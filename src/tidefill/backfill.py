@@ -163,7 +163,8 @@ class Backfill(Generic[F]):
     def execute(self, job: Job, truth: Truth, step: Step) -> Truth:
         """One commit of the target, and what is true after it."""
         before, after = truth.state, apply(truth.state, step)
-        write = self._write(before, step, after)
+        with self._saying_what_is_lost(after.versions):
+            write = self._write(before, step, after)
         for table, upstream in self._upstreams.items():
             upstream.check(before.versions.get(table, after.versions[table]))
         payload = Payload(after, job.generation_uuid, self._new_uuid(), truth.checked)
@@ -210,21 +211,24 @@ class Backfill(Generic[F]):
         if not step.chunks:
             return self._derivation.nothing()
         rows = {name: self._rows(name, chunks, after) for name, chunks in step.chunks.items()}
-        others = {name: self._whole_input(name, after) for name in self.shape.tables if name not in rows}
+        others = {name: self._whole_input(name, after) for name in self.shape.tables if name not in self.shape.walked}
         return self._derivation.append(rows, others)
 
     def _merged(self, before: JobState, step: Step, after: JobState) -> Merge[F]:
-        halves = {name: self._halves(name, before, step, after) for name in self.shape.tables}
+        found = {name: self._halves(name, before, step, after) for name in self.shape.tables}
+        halves = {name: half for name, half in found.items() if half is not None}
         return self._derivation.changes(halves, self._covered(after))
 
-    def _halves(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Halves[F]:
-        """The changes judged by the OLD coverage, and the chunks, which the NEW versions already contain."""
+    def _halves(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Halves[F] | None:
+        """The changes judged by the OLD coverage, and the chunks, which the NEW versions already contain; None if there
+        is neither."""
         table = self.shape.tables[name]
         old, new = before.versions[table], after.versions[table]
-        if newer(new, old):
-            halves = self._upstreams[table].changes(old, new, before.coverage[name])
-        else:
-            halves = self._derivation.no_changes(name)
+        moved = newer(new, old)
+        if not moved and name not in step.chunks:
+            return None
+        halves = self._upstreams[table].changes(old, new, before.coverage[name]) if moved else None
+        halves = halves or self._derivation.no_changes(name)
         if name not in step.chunks:
             return halves
         return self._derivation.with_chunk(halves, self._rows(name, step.chunks[name], after))

@@ -13,7 +13,8 @@ from typing import Any
 
 from tidefill.errors import StoreUnreadable
 
-FORM = 1
+FORM = 2
+"""The newest form. What needs nothing of it is written in the form before, which older releases read."""
 
 
 class Kind(Enum):
@@ -33,11 +34,26 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One occurrence of a table in a query over several, or over groups: the columns that are read, with their types,
+    the table's key, and, if it is walked, in which order and why."""
+
+    occurrence: str
+    table: str
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+    walk: tuple[str, ...] = ()
+    walk_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class JobDefinition:
     """A query over one input. `columns`: output name and expression of each, hidden ones too; none for a replica, which
     has whatever its input has. `reads`: the input's columns that it needs; `known`: all that it had at the creation.
     `key` names output columns; `walk` and `input_key` name the input's. `connection`: that of a table in another
-    database, whose `publication` and `slot` somebody else may have made."""
+    database, whose `publication` and `slot` somebody else may have made. `parts`: of a query over several tables, or
+    over groups; then `input`, `walk` and so on are those of the first that is walked, and `columns` have types in place
+    of expressions."""
 
     kind: Kind
     input: str
@@ -55,6 +71,12 @@ class JobDefinition:
     connection: str = ""
     publication: str = ""
     slot: str = ""
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All that it reads, each once."""
+        return tuple(dict.fromkeys(part.table for part in self.parts)) or (self.input,)
 
     def same_wish(self, other: JobDefinition) -> bool:
         """Whether a user who asked for the one has asked for the other; what was worked out from it may differ."""
@@ -63,7 +85,7 @@ class JobDefinition:
 
 def table_to_text(table: TableDefinition) -> str:
     """The text for the store."""
-    return json.dumps({"form": FORM, **asdict(table)}, sort_keys=True)
+    return json.dumps({"form": 1, **asdict(table)}, sort_keys=True)
 
 
 def table_from_text(text: str) -> TableDefinition:
@@ -77,7 +99,8 @@ def table_from_text(text: str) -> TableDefinition:
 
 def job_to_text(job: JobDefinition) -> str:
     """The text for the store."""
-    return json.dumps({"form": FORM, **asdict(job), "kind": job.kind.value}, sort_keys=True)
+    data = {"form": FORM if job.parts else FORM - 1, **asdict(job), "kind": job.kind.value}
+    return json.dumps({name: value for name, value in data.items() if name != "parts" or value}, sort_keys=True)
 
 
 def job_from_text(text: str) -> JobDefinition:
@@ -89,9 +112,16 @@ def job_from_text(text: str) -> JobDefinition:
         names["known"] = tuple(map(str, data.get("known", ())))
         texts = {name: str(data[name]) for name in ("input", "sql", "walk_reason", "alias", "where")}
         texts |= {name: str(data.get(name, "")) for name in ("connection", "publication", "slot")}
-        return JobDefinition(kind=Kind(data["kind"]), **texts, **names, **pairs)  # type: ignore[arg-type]
+        parts = tuple(map(_part, data.get("parts", ())))
+        return JobDefinition(kind=Kind(data["kind"]), parts=parts, **texts, **names, **pairs)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(repr(error)) from error
+
+
+def _part(data: dict[str, Any]) -> Part:
+    columns = tuple((str(name), str(kind)) for name, kind in data["columns"])
+    key, walk = (tuple(map(str, data[name])) for name in ("key", "walk"))
+    return Part(str(data["occurrence"]), str(data["table"]), columns, key, walk, str(data["walk_reason"]))
 
 
 def _parsed(text: str) -> dict[str, Any]:

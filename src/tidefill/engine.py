@@ -50,6 +50,7 @@ from tidefill.errors import (
     TimedOut,
     UnknownJob,
     UnknownTable,
+    UnsupportedQuery,
     WrongState,
 )
 from tidefill.extras import with_extra
@@ -58,7 +59,7 @@ from tidefill.owners import is_gone, new_owner
 from tidefill.runner import Runner, anchor_from_text, versions_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
-from tidefill.status import point_of, status_of, version_of
+from tidefill.status import status_of, version_of
 from tidefill.store import SqlStore, is_url, open_store
 
 if TYPE_CHECKING:
@@ -295,7 +296,30 @@ class Engine:
     def explain_view(self, sql: str, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
         _settings(Settings(), settings)
-        return self._lake.explain_view(self._checked_input, sql)
+        explained = self._lake.explain_view(self._checked_input, sql)
+        self._refuse_mixtures(explained.definition.tables)
+        return explained
+
+    def _refuse_mixtures(self, tables: Sequence[str]) -> None:
+        """Two inputs that come from one table may stand at two versions of it (I10)."""
+        seen: dict[str, str] = {}
+        for table in tables:
+            for base in self._bases(table):
+                if seen.setdefault(base, table) != table:
+                    raise UnsupportedQuery(
+                        f"{seen[base]} and {table} both come from {base}, and may stand at two versions of it",
+                        hint=f"Write the query over {base} alone.",
+                    )
+
+    def _bases(self, table: str) -> set[str]:
+        """The tables of others from which it comes."""
+        row = self._store.find(table)
+        if row is None:
+            return {name_key(table)}
+        definition = job_from_text(row.definition)
+        if definition.connection:
+            return {name_key(definition.input)}
+        return {base for below in definition.tables for base in self._bases(below)}
 
     def _checked_input(self, parts: tuple[str, ...]) -> Input:
         """The input, if it can be read as it is: what was so when a table was registered may have changed."""
@@ -319,10 +343,11 @@ class Engine:
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
             return Job(self, known.id, known.name)
-        if known is None and self._store.table(definition.input) is not None:
-            self._lake.check_keys(self._input((definition.input,)))
+        for table in definition.tables if known is None else ():
+            if self._store.table(table) is not None:
+                self._lake.check_keys(self._input((table,)))
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
-        made = self._store.create(row, [] if definition.connection else [definition.input])
+        made = self._store.create(row, [] if definition.connection else definition.tables)
         return Job(self, made.id, made.name)
 
     def _input(self, parts: tuple[str, ...]) -> Input:
@@ -339,7 +364,8 @@ class Engine:
             raise UnknownTable(f"there is no table {name}", hint=_how_to_register(name))
         definition = job_from_text(row.definition)
         if row.published is None:
-            return Input(row.name, "", definition.key, made_by=(definition, self._input_of(definition)))
+            below = None if definition.parts else self._input_of(definition)
+            return Input(row.name, "", definition.key, made_by=(definition, below))
         return Input(row.name, self._lake.path(row, row.published), definition.key)
 
     def _input_of(self, definition: JobDefinition) -> Input:
@@ -433,13 +459,13 @@ class Engine:
                 self._catch_up(service, row.id, stop)
 
     def _catch_up(self, service: Service, job_id: str, stop: threading.Event) -> None:
-        goal: Point | None = None
+        goal: dict[str, Point] | None = None
         for _ in range(RUN_ONCE_TURNS_MAX):
             row = self._store.job(job_id)
             if row is None or _stands_still(row) or (goal is not None and _reached(row, goal)) or stop.is_set():
                 return
             if goal is None and not ends(row):
-                goal = self._head_of_input(row)
+                goal = self._heads_of_inputs(row)
                 if goal is None:
                     return
             turn = service.turn(row)
@@ -448,18 +474,19 @@ class Engine:
             if not turn.worked:
                 stop.wait(min(turn.again_in_s or WAIT_POLL_S, WAIT_POLL_S))
 
-    def _head_of_input(self, row: Row) -> Point | None:
-        """The newest version of what the job reads; None if that is not live, and so (its turn came first) will not be
-        soon. Whatever else is wrong with it, the runner says."""
+    def _heads_of_inputs(self, row: Row) -> dict[str, Point] | None:
+        """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will
+        not be soon. Whatever else is wrong with them, the runner says."""
         definition = job_from_text(row.definition)
         try:
             if definition.connection:
-                return self._databases.head(definition)
-            return Number(self._lake.head(self._live_input(definition.input).location))
+                return {"": self._databases.head(definition)}
+            heads = {table: Number(self._lake.head(self._live_input(table).location)) for table in definition.tables}
+            return dict(heads) if definition.parts else {"": heads[definition.input]}
         except NotYet:
             return None
         except TidefillError:
-            return NEVER
+            return {"": NEVER}
 
     def _service(self, *, hurry: bool = False) -> Service:
         runner = Runner(
@@ -496,15 +523,15 @@ class Engine:
         return Verified(version, compared.rows, took_s, compared.differences)
 
     def _source(self, row: Row) -> str:
-        """The generation of another job that it reads; empty if it reads a table, or that job is not live."""
-        below = self._store.find(job_from_text(row.definition).input)
-        return "" if below is None or below.published is None else f"{below.id}-{below.published}"
+        """The generations of other jobs that it reads, if they are live; empty if it reads tables."""
+        below = map(self._store.find, job_from_text(row.definition).tables)
+        return " ".join(f"{job.id}-{job.published}" for job in below if job is not None and job.published is not None)
 
     def _build(self, row: Row) -> Any:
         definition = job_from_text(row.definition)
         if definition.connection:
             return self._lake.build_database_replica(row, definition)
-        return self._lake.build(row, definition, self._live_input(definition.input))
+        return self._lake.build(row, definition, {table: self._live_input(table) for table in definition.tables})
 
 
 @dataclass(frozen=True, slots=True)
@@ -682,12 +709,12 @@ def _seconds(lag: object) -> float:
 
 def _reads(name: str) -> Callable[[Row], bool]:
     wanted = name_key(name)
-    return lambda row: name_key(job_from_text(row.definition).input) == wanted
+    return lambda row: wanted in map(name_key, job_from_text(row.definition).tables)
 
 
 def _share_an_input(worked: Row, other: Row) -> bool:
     below, above = job_from_text(worked.definition), job_from_text(other.definition)
-    return name_key(above.input) in (name_key(below.input), name_key(worked.name))
+    return not {*map(name_key, above.tables)}.isdisjoint((*map(name_key, below.tables), name_key(worked.name)))
 
 
 def _in_order(rows: Sequence[Row]) -> list[Row]:
@@ -695,8 +722,8 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
     by_name = {name_key(row.name): row for row in rows}
 
     def depth(row: Row) -> int:
-        below = by_name.get(name_key(job_from_text(row.definition).input))
-        return 0 if below is None else 1 + depth(below)
+        names = map(name_key, job_from_text(row.definition).tables)
+        return max((1 + depth(by_name[name]) for name in names if name in by_name), default=0)
 
     return sorted(rows, key=depth)
 
@@ -709,8 +736,15 @@ def _stands_still(row: Row) -> bool:
     return not wished and (row.life is Life.FAILED or paused or stopped)
 
 
-def _reached(row: Row, goal: Point) -> bool:
-    point = point_of(anchor_from_text(row.anchor))
+def _reached(row: Row, goal: Mapping[str, Point]) -> bool:
+    """Whether it has these versions of its inputs; the only one needs no name."""
+    anchor = anchor_from_text(row.anchor)
+    versions = {} if anchor is None else anchor.state.versions
+    points = {table if len(versions) > 1 or table in goal else "": versions[table].point for table in versions}
     up_to_date = row.waiting == Reason.IDLE.value
-    reached = point is not None and type(point) is type(goal) and includes(point, goal)
+    reached = all(_includes(points.get(table), point) for table, point in goal.items())
     return row.life is Life.LIVE and not row.wants_resync and (up_to_date or reached)
+
+
+def _includes(point: Point | None, goal: Point) -> bool:
+    return point is not None and type(point) is type(goal) and includes(point, goal)

@@ -4,40 +4,48 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
 from tidefill.databases import Databases, Found, Source
-from tidefill.definitions import JobDefinition, Kind, TableDefinition
+from tidefill.definitions import JobDefinition, Kind, Part, TableDefinition
 from tidefill.errors import (
     BadInput,
     BadSql,
     InvalidSetting,
     RetryLater,
     TidefillError,
+    UnknownTable,
     UnsupportedQuery,
     UpstreamReplaced,
     UpstreamUnfit,
 )
 from tidefill.files import local_path, remove_tree
-from tidefill.ports import Upstream
+from tidefill.ports import Derivation, Upstream
+from tidefill.spark.compiling import Known
+from tidefill.spark.compiling import compiled as compile_query
+from tidefill.spark.compiling import recompiled as recompile_query
 from tidefill.spark.coverage import key_types
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted, table_at
 from tidefill.spark.rowwise import INPUT, RowWise
 from tidefill.spark.session import Semantics, job_session
+from tidefill.spark.view import View, statement
 from tidefill.targets.delta import DeltaTarget, unpublish
 from tidefill.upstreams.delta import DeltaUpstream, check_columns
 from tidefill.upstreams.delta_history import DeltaHistory
 from tidefill.upstreams.delta_layout import Walk, choose_walk
+from tidefill.views.drivers import Drivers, choose
+from tidefill.views.plan import ViewPlan
+from tidefill.views.relations import Scan
 from tidefill.views.rowwise import Item, RowQuery, Star, parse_row_query
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -59,19 +67,21 @@ class Input:
     location: str
     key: tuple[str, ...]
     walk: tuple[str, ...] = ()
-    made_by: tuple[JobDefinition, Input] | None = None
+    made_by: tuple[JobDefinition, Input | None] | None = None
     columns: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What a job will do, before it does it."""
+    """What a job will do, before it does it. `plan` and `drivers`: of a query over several tables, or over groups."""
 
     definition: JobDefinition
     clustered: bool
     rows: int
     schema: StructType
     notices: tuple[str, ...] = ()
+    plan: ViewPlan | None = None
+    drivers: Drivers | None = None
 
     @property
     def chunk_rows(self) -> int | None:
@@ -156,10 +166,14 @@ class Lake:
         return Explained(definition, True, found.rows, schema, found.notices)
 
     def explain_view(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
-        """A query over one table. `find` gives the input of a name."""
-        query = parse_row_query(sql)
+        """A query. `find` gives the input of a name. Over one table, row by row, it stays as it was written; else it is
+        compiled."""
+        try:
+            query = parse_row_query(sql)
+        except UnsupportedQuery:
+            return self._explain_compiled(find, sql)
         table = find(query.table)
-        self._refuse_unknown_functions(query)
+        self._refuse_unknown_functions(query.functions)
         items = _expanded(query, self._shown(table))
         session = self._meaning_of(Semantics.of(self.spark).to_json())
         empty = self._empty(table, session)
@@ -175,6 +189,61 @@ class Lake:
             table, Kind.VIEW, sql, columns=(*columns, *hidden), key=key, schema=schema,
             where=query.where, alias=query.alias, reads=reads, notices=query.notices,
         )  # fmt: skip
+
+    def _explain_compiled(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
+        inputs: dict[str, Input] = {}
+        session = self._meaning_of(Semantics.of(self.spark).to_json())
+
+        def known(parts: tuple[str, ...], certain: bool) -> Known | None:
+            try:
+                found = find(parts)
+            except UnknownTable:
+                if certain:
+                    raise
+                return None
+            inputs[found.name] = found
+            return Known(found.name, self._empty(found, session), found.key)
+
+        with _as_input("Spark does not take the query", BadSql):
+            compiled = compile_query(session, sql, known)
+        self._refuse_unknown_functions(compiled.functions)
+        _refuse_columns(compiled.schema)
+        plan = compiled.plan
+        rows = {name: self._count(table) for name, table in inputs.items()}
+        drivers = choose(plan.root, {scan.occurrence: rows[scan.table] for scan in plan.scans})
+        walks = {name: self._walk(table) for name, table in inputs.items()}
+        parts = [self._part(scan, inputs[scan.table], walks[scan.table], drivers) for scan in plan.scans]
+        first = next(part for part in parts if part.walk)
+        columns = [*compiled.schema, *(field for field in self._outputs(session, plan, parts, inputs))]
+        definition = JobDefinition(
+            Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason,
+            columns=tuple((field.name, field.dataType.simpleString()) for field in columns),
+            semantics=tuple(sorted(Semantics.of(self.spark).to_json().items())), parts=tuple(parts),
+        )  # fmt: skip
+        total = sum(rows[scan.table] for scan in plan.scans if scan.occurrence in drivers.occurrences)
+        clustered = drivers.appends and walks[first.table].clustered
+        return Explained(definition, clustered, total, compiled.schema, plan.notices, plan, drivers)
+
+    def _count(self, table: Input) -> int:
+        return 0 if table.made_by else self._frame(table.location).count()
+
+    def _part(self, scan: Scan, table: Input, walk: Walk, drivers: Drivers) -> Part:
+        kinds = {field.name: field.dataType.simpleString() for field in self._empty(table, self.spark).schema}
+        _refuse_maps(self._empty(table, self.spark).schema, scan.sources)
+        columns = tuple((name, kinds[name]) for name in scan.sources)
+        walked = scan.occurrence in drivers.occurrences
+        return Part(
+            scan.occurrence, scan.table, columns, table.key,
+            walk.columns if walked else (), walk.reason if walked else "",
+        )  # fmt: skip
+
+    def _outputs(
+        self, session: SparkSession, plan: ViewPlan, parts: Sequence[Part], inputs: Mapping[str, Input]
+    ) -> list[StructField]:
+        """The hidden columns of the view."""
+        empty = {part.occurrence: self._empty(inputs[part.table], session) for part in parts}
+        whole = statement(session, plan.whole(), {f"__tf_new_{at}": frame for at, frame in enumerate(empty.values())})
+        return [field for field in whole.schema if field.name in plan.hidden]
 
     def _explained(
         self,
@@ -217,16 +286,20 @@ class Lake:
         if table.made_by is None:
             return self._frame(table.location, session).where("false")
         definition, below = table.made_by
+        if definition.parts:
+            nulls = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in definition.columns)
+            return session.sql(f"SELECT {nulls}").where("false")
+        assert below is not None, "a job over one table has that table"
         return _derivation(definition, self._empty(below, session)).nothing()
 
     def _shown(self, table: Input) -> StructType:
         schema = self._empty(table, self.spark).schema
         return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
 
-    def _refuse_unknown_functions(self, query: RowQuery) -> None:
+    def _refuse_unknown_functions(self, called: frozenset[str]) -> None:
         """A function of the user's own may change under the view."""
         known = {row[0] for row in self.spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
-        for name in sorted(query.functions - known - SYNTAX):
+        for name in sorted(called - known - SYNTAX):
             raise UnsupportedQuery(
                 f"{name} is no function of Spark's own",
                 hint="Use built-in functions: others may change or be volatile.",
@@ -262,9 +335,12 @@ class Lake:
         slug = re.sub(r"[^A-Za-z0-9_]+", "_", job.name)[:SLUG_CHARACTERS_MAX]
         return str(local_path(self._warehouse).absolute() / f"{slug}-{job.id}-{generation}")
 
-    def build(self, job: Job, definition: JobDefinition, table: Input) -> Backfill[DataFrame]:
-        """The machine of the job's generation."""
+    def build(self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input]) -> Backfill[DataFrame]:
+        """The machine of the job's generation, over the inputs that the definition names."""
         session = self._meaning_of(dict(definition.semantics))
+        if definition.parts:
+            return self._build_compiled(job, definition, inputs, session)
+        table = inputs[definition.input]
         upstream = DeltaUpstream(
             session, table.location, definition.input_key, definition.walk,
             columns=definition.reads or None, known=definition.known, history=self._history(table.location),
@@ -272,7 +348,37 @@ class Lake:
         with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))
             schema = derivation.nothing().schema
-        return self._machine(job, definition, session, upstream, derivation, schema)
+        return self._machine(job, definition, session, {INPUT: upstream}, derivation, schema)
+
+    def _build_compiled(
+        self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
+    ) -> Backfill[DataFrame]:
+        upstreams, empty = {}, {}
+        for name, table in inputs.items():
+            parts = [part for part in definition.parts if part.table == name]
+            reads = tuple(dict.fromkeys(column for part in parts for column, _ in part.columns))
+            walk = next((part.walk for part in parts if part.walk), table.key)
+            with translated(UpstreamReplaced):
+                frame = self._empty(table, session)
+                check_columns(name, reads, frame.columns)
+                empty[name] = frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
+            upstreams[name] = DeltaUpstream(
+                session, table.location, table.key, walk, columns=reads, history=self._history(table.location)
+            )
+        shown = [name for name, _ in definition.columns if not name.startswith(HIDDEN)]
+        known = [Known(name, frame, inputs[name].key) for name, frame in empty.items()]
+        with translated(UpstreamReplaced):
+            plan = recompile_query(session, definition.sql, known, shown)
+        walked = [part.occurrence for part in definition.parts if part.walk]
+        drivers = choose(plan.root, {scan.occurrence: int(scan.occurrence in walked) for scan in plan.scans})
+        path = self.path(job, job.generation)
+        view = View(
+            session, plan, drivers, {scan.occurrence: empty[scan.table] for scan in plan.scans},
+            lambda: self._frame(path, session),
+        )  # fmt: skip
+        schema = view.nothing().schema
+        _refuse_another_plan(definition, plan, schema, drivers)
+        return self._machine(job, definition, session, upstreams, view, schema)
 
     def build_database_replica(self, job: Job, definition: JobDefinition) -> Backfill[DataFrame]:
         """The machine of the generation of a replica of a table in another database."""
@@ -281,19 +387,19 @@ class Lake:
         derivation = _derivation(definition, self._empty(database_input(source, self.databases.find(source)), session))
         schema = derivation.nothing().schema
         upstream = self.databases.upstream(session, job, definition)
-        return self._machine(job, definition, session, upstream, derivation, schema)
+        return self._machine(job, definition, session, {INPUT: upstream}, derivation, schema)
 
     def _machine(
         self,
         job: Job,
         definition: JobDefinition,
         session: SparkSession,
-        upstream: Upstream[DataFrame],
-        derivation: RowWise,
+        upstreams: Mapping[str, Upstream[DataFrame]],
+        derivation: Derivation[DataFrame],
         schema: StructType,
     ) -> Backfill[DataFrame]:
         target = DeltaTarget(session, self.path(job, job.generation), schema, definition.key, job.name)
-        return Backfill({INPUT: upstream}, derivation, target, lambda: uuid.uuid4().hex)
+        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex)
 
     def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:
         session = job_session(self.spark)
@@ -327,6 +433,18 @@ def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:
     narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
     columns = dict(definition.columns) or None
     return RowWise(narrow, columns, definition.key, where=definition.where, alias=definition.alias)
+
+
+def _refuse_another_plan(definition: JobDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers) -> None:
+    """What was made by a release that planned the query in another way cannot be gone on with."""
+    columns = tuple((field.name, field.dataType.simpleString()) for field in schema)
+    walked = tuple(part.occurrence for part in definition.parts if part.walk)
+    if (columns, plan.key, drivers.occurrences) != (definition.columns, definition.key, walked):
+        raise UpstreamReplaced(
+            f"the query over {', '.join(definition.tables)} is planned in another way than when it was created",
+            detail=f"Its columns were {definition.columns}, now they are {columns}.",
+            hint="The types of a table changed, or another release made the view. Drop it and create it anew.",
+        )
 
 
 @contextmanager

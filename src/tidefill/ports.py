@@ -138,11 +138,12 @@ class Derivation(Protocol[F]):
     shape: Shape
 
     def append(self, rows: Mapping[Occurrence, F], whole: Mapping[Occurrence, F]) -> F:
-        """The outputs of the rows of new chunks, where a fill is a plain append; `whole` are the other inputs."""
+        """The outputs of the rows of new chunks, where a fill is a plain append; `whole` are the inputs that are not
+        walked."""
 
     def changes(self, halves: Mapping[Occurrence, Halves[F]], new: Mapping[Occurrence, F]) -> Merge[F]:
-        """What changes of covered inputs, and chunks (as additions), do to the outputs; `new` are all covered inputs
-        after them."""
+        """What changes of covered inputs, and chunks (as additions), do to the outputs; an input without `halves` did
+        not change. `new` are all covered inputs after them."""
 
     def whole(self, rows: Mapping[Occurrence, F]) -> F:
         """The outputs of these inputs, from nothing."""

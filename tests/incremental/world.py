@@ -129,19 +129,10 @@ class World:
     def _run(self, sql: str) -> list[Row]:
         return self.connection.execute(sql).fetchall()
 
-    def _types(self, query: exp.Query) -> Sequence[str]:
-        text = query.sql(dialect="duckdb")
-        for number in range(20):
-            if f"__tf_new_{number}" in text:
-                self._declare(number, query)
-        return [_SPARK.get(row[1], row[1].lower()) for row in self._run(f"DESCRIBE {text}")]
-
-    def _declare(self, number: int, query: exp.Query) -> None:
-        """Which table the number stands for follows from the columns that are read."""
-        step = next(one for one in query.find_all(exp.Select) if one.args["from_"].this.name == f"__tf_new_{number}")
-        read = {column.name for column in step.find_all(exp.Column)}
-        table = next(one for one in TABLES.values() if {name for name, _ in one.columns} >= read)
-        self._put(f"__tf_new_{number}", table, [])
+    def _types(self, query: exp.Query, scans: Sequence[Scan]) -> Sequence[str]:
+        for number, scan in enumerate(scans):
+            self._put(f"__tf_new_{number}", TABLES[scan.table], [])
+        return [_SPARK.get(row[1], row[1].lower()) for row in self._run(f"DESCRIBE {query.sql(dialect='duckdb')}")]
 
     def _put(self, name: str, table: TableColumns, rows: Iterable[Row], more: str = "") -> None:
         self.connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" ({_columns(table)}{more})')

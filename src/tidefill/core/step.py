@@ -67,13 +67,14 @@ class Reason(Enum):
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What the derivation asks of the plan: which table each occurrence reads, which occurrences are walked (the others
-    are taken whole), whether a fill is a plain append, and how many leading walk columns form a group that no chunk may
-    cut."""
+    are taken whole), whether a fill is a plain append, how many leading walk columns form a group that no chunk may
+    cut, and whether there are no outputs while nothing walked is covered."""
 
     tables: Mapping[Occurrence, Table]
     walked: tuple[Occurrence, ...]
     appends: bool = True
     group_columns: int = 0
+    starts_empty: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
 def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:
     """What else the first step needs to know, once the greatest keys are seen."""
     begun = _begun(state, seen, shape)
-    if shape.appends and _may_fill(begun, seen.glimpse, knobs):
+    if shape.appends and shape.starts_empty and _may_fill(begun, seen.glimpse, knobs):
         return Look(splits=_next_splits(begun, knobs, shape))
     return Look()
 
@@ -228,8 +229,11 @@ def _is_over(state: JobState, glimpse: Glimpse) -> bool:
 
 
 def _first(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
-    """Fix the work, and take in the first chunks if they can be appended."""
+    """Fix the work, and take in the first chunks if they can be appended. Where there are outputs without any chunk,
+    they are the first."""
     begun = _begun(state, seen, shape)
+    if not shape.starts_empty:
+        return Step(begun.versions, begun.coverage, write=Write.REPLACE)
     return _next_chunks(begun, seen, knobs, shape) if seen.bounds else Step(begun.versions, begun.coverage)
 
 

@@ -245,15 +245,30 @@ def _job(job: Job) -> Result:
 
 def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
     yield "kind", KIND_NAMES[definition.kind.value]
-    yield "reads", definition.input
+    yield "reads", ", ".join(definition.tables)
     if definition.kind is Kind.VIEW:
         yield "query", definition.sql
     yield "key", _key(definition)
-    yield "walk", f"{', '.join(definition.walk)}: {definition.walk_reason}"
+    yield from _walked(definition)
+
+
+def _walked(definition: JobDefinition) -> Iterator[tuple[str, object]]:
+    """In which order, by chunks; and what is taken whole."""
+    if not definition.parts:
+        yield "walk", f"{', '.join(definition.walk)}: {definition.walk_reason}"
+    for part in definition.parts:
+        if part.walk:
+            yield "walk", f"{part.occurrence}: {', '.join(part.walk)}: {part.walk_reason}"
+    whole = [part.occurrence for part in definition.parts if not part.walk]
+    if whole:
+        yield "taken whole", ", ".join(whole)
 
 
 def _key(definition: JobDefinition) -> str:
     hidden = any(name.startswith(RESERVED) for name in definition.key)
+    if definition.parts:
+        shown = ", ".join(name for name in definition.key if not name.startswith(RESERVED))
+        return " and ".join(part for part in (shown, "hidden columns" if hidden else "") if part)
     return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")
 
 
@@ -342,16 +357,17 @@ def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool)
             assert_never(never)
     rows = [("makes", f"{KIND_NAMES[explained.definition.kind.value]} {create.name}"), *_explained(explained, settings)]
     if with_sql:
-        rows.append(("generated SQL", generated_sql(explained.definition)))
+        rows.append(("generated SQL", _generated(explained)))
     return Result(FACTS, tuple(rows))
 
 
 def _explained(explained: Explained, settings: dict[str, Any]) -> Iterator[tuple[str, object]]:
     definition = explained.definition
-    yield "reads", definition.input
+    yield "reads", ", ".join(definition.tables)
     yield "columns", ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in explained.schema)
     yield "key", _key(definition)
-    yield "walk", f"{', '.join(definition.walk)}: {definition.walk_reason}"
+    yield from _planned(explained)
+    yield from _walked(definition)
     yield "estimated rows", explained.rows
     fixed = settings.get("chunk_rows") or explained.chunk_rows
     rows = fixed or FIRST_CHUNK_ROWS
@@ -359,6 +375,27 @@ def _explained(explained: Explained, settings: dict[str, Any]) -> Iterator[tuple
     yield "chunks", -(-explained.rows // rows) if fixed else f"at most about {-(-explained.rows // rows)}"
     for notice in explained.notices:
         yield "notice", notice
+
+
+def _planned(explained: Explained) -> Iterator[tuple[str, object]]:
+    """How a query over several tables, or over groups, is kept up to date."""
+    if explained.plan is None or explained.drivers is None:
+        return
+    from tidefill.views import explain
+
+    yield "kept fresh", explain.kept_fresh(explained.plan)
+    if explained.plan.hidden:
+        yield "hidden columns", ", ".join(explained.plan.hidden)
+    yield "plan", "\n".join(explain.nodes(explained.plan))
+    yield "filled", explain.filled(explained.drivers)
+
+
+def _generated(explained: Explained) -> str:
+    if explained.plan is None:
+        return generated_sql(explained.definition)
+    from tidefill.views import explain
+
+    return explain.sql(explained.plan)
 
 
 def generated_sql(definition: JobDefinition) -> str:

@@ -148,7 +148,7 @@ class SelfJoin(_Common):
 
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of `a`, and those that refer to changed rows of `b`."""
-        a, b = halves["a"], halves["b"]
+        a, b = (halves.get(name, self.no_changes(name)) for name in ("a", "b"))
 
         def evaluate() -> list[Marked]:
             changed = {row[ID] for row in b.removed() + b.added()}
@@ -161,7 +161,59 @@ class SelfJoin(_Common):
         return Merge(evaluate, exact=False)
 
 
-SimDerivation: TypeAlias = RowByRow | Grouped | SelfJoin
+class Total(_Common):
+    """Count and sum of all rows: one output, which is there before any row is."""
+
+    shape = Shape(tables={"t": "t"}, walked=("t",), appends=False, starts_empty=False)
+
+    def derive(self, inputs: Mapping[Occurrence, Iterable[Row]]) -> list[Row]:
+        """The query."""
+        values = [row[VALUE] for row in inputs["t"]]
+        return [(0, len(values), sum(values))]
+
+    def append(self, rows: Mapping[Occurrence, Frame], whole: Mapping[Occurrence, Frame]) -> Frame:
+        """A fill is never an append."""
+        raise AssertionError("a total cannot be appended to")
+
+    def whole(self, rows: Mapping[Occurrence, Frame]) -> Frame:
+        """The query."""
+        frame = rows["t"]
+        return lambda: self.derive({"t": frame()})
+
+    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+        """The one output, anew."""
+        return Merge(lambda: recomputed([0], self.derive({"t": new["t"]()})), exact=False)
+
+
+class Branches(_Common):
+    """UNION ALL of the table with itself: both branches are walked, one after the other."""
+
+    shape = Shape(tables={"a": "t", "b": "t"}, walked=("a", "b"))
+
+    def derive(self, inputs: Mapping[Occurrence, Iterable[Row]]) -> list[Row]:
+        """The query."""
+        return [((name, row[ID]), row[VALUE]) for name in ("a", "b") for row in inputs.get(name, ())]
+
+    def append(self, rows: Mapping[Occurrence, Frame], whole: Mapping[Occurrence, Frame]) -> Frame:
+        """The branch that has a chunk."""
+        return self.whole(rows)
+
+    def whole(self, rows: Mapping[Occurrence, Frame]) -> Frame:
+        """The query."""
+        return lambda: self.derive({name: frame() for name, frame in rows.items()})
+
+    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+        """Changed rows of either branch."""
+
+        def evaluate() -> list[Marked]:
+            changed = {name: half.removed() + half.added() for name, half in halves.items()}
+            affected = dict.fromkeys((name, row[ID]) for name, rows in changed.items() for row in rows)
+            return recomputed(affected, self.derive({name: frame() for name, frame in new.items()}))
+
+        return Merge(evaluate, exact=False)
+
+
+SimDerivation: TypeAlias = RowByRow | Grouped | SelfJoin | Total | Branches
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,4 +241,6 @@ QUERIES = (
     Query("groups appended", lambda: Grouped(along_group=True), ((GROUP, ID),), keys_only=False),
     Query("groups merged", lambda: Grouped(along_group=False), ((ID,),), keys_only=False),
     Query("self join", SelfJoin, ((ID,), (GROUP, ID)), keys_only=False),
+    Query("total", Total, ((ID,),), keys_only=False),
+    Query("branches", Branches, ((ID,), (GROUP, ID)), keys_only=False),
 )

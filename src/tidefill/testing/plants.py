@@ -73,7 +73,7 @@ def _upto(key: Key, last: Key) -> bool:
 
 def _halves_by_new_coverage(
     self: Backfill[Any], name: str, before: JobState, plan: Step, after: JobState
-) -> Halves[Any]:
+) -> Halves[Any] | None:
     return _halves(self, name, replace(before, coverage=after.coverage), plan, after)
 
 

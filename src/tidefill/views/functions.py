@@ -38,6 +38,12 @@ AGGREGATES = re.compile(
 )
 """They give one result for many rows."""
 
+EXACT_AGGREGATES = re.compile(
+    r"(try_)?(avg|sum)|mean|median|count(_if)?|min|max|any|some|every|bool_(and|or)|bit_(and|or|xor)|percentile"
+    r"|approx_count_distinct|std|(stddev|var)(_(pop|samp))?|variance|covar_(pop|samp)|corr|skewness|kurtosis|regr_\w+"
+)
+"""Those of them that do not depend on the order of the rows, but for the last bits of floating-point numbers."""
+
 # Spark calls these without parentheses too, where the table has no such column. Backticks make no difference.
 _WITHOUT_PARENTHESES = frozenset({
     "current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "session_user", "user",

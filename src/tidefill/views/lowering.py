@@ -400,6 +400,10 @@ class _Lowering:
             return
         _refuse_others(clause, {"expressions"})
         for group in clause.expressions:
+            if isinstance(group, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise _refused(group, *_OTHERS["grouping_sets"])
+            if _aggregates(group):
+                raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
             value = self._group(group, scope, items)
             if _aggregates(value):
                 raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
@@ -439,6 +443,8 @@ class _Lowering:
 
     def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False) -> Expr:
         """Over our own names; a function of one row, or of the rows of a group."""
+        if not aggregates and _aggregates(tree):
+            raise BadSql("an aggregate function stands where there are no groups", detail=_shown(tree))
         known = _IN_AGGREGATES if aggregates else _EXPRESSIONS
         for node in tree.walk():
             if isinstance(node, exp.Query | exp.Values):
@@ -451,8 +457,6 @@ class _Lowering:
             if not isinstance(node, known):
                 hint = "Use operators and functions of columns; put names that are keywords in backticks."
                 raise _refused(node, "an expression is not known", hint)
-        if not aggregates and _aggregates(tree):
-            raise BadSql("an aggregate function stands where there are no groups", detail=_shown(tree))
         return scope.resolved(tree)
 
     def _fresh(self, wish: str) -> str:

@@ -22,6 +22,7 @@ from tidefill.views.relations import (
     Filter,
     Project,
     Scan,
+    narrowed,
     scans,
 )
 from tidefill.views.texts import (
@@ -44,8 +45,8 @@ from tidefill.views.texts import (
 )
 
 TARGET = f"{HIDDEN}target"
-Analyze = Callable[[exp.Query], Sequence[str]]
-"""The types of a query's columns, as Spark names them."""
+Analyze = Callable[[exp.Query, Sequence[Scan]], Sequence[str]]
+"""The types of the columns of a query over `__tf_new_N`, the tables of these scans, as Spark names them."""
 
 
 class Strategy(Enum):
@@ -225,7 +226,8 @@ def compile_view(
 ) -> ViewPlan:
     """The plan of a query whose output columns have these names. Raises BadSql or UnsupportedQuery."""
     lowered, notices = lower(tree, find)
-    root = _root(lowered, names)
+    root = narrowed(_root(lowered, names))
+    assert isinstance(root, Project)
     plan = ViewPlan(root, tuple(names), Strategy.CHANGES, notices=notices)
     child = root.child.child if isinstance(root.child, Filter) else root.child
     if not isinstance(child, Aggregate):
@@ -246,10 +248,10 @@ def _typed(kept: Sequence[sums.Kept], aggregate: Aggregate, plan: ViewPlan, anal
         return ()
     changes = plan._changes(())
     arguments = select([(one.column, one.argument) for one in kept], table(changes.rows(aggregate.child, "new")))
-    kinds = analyze(changes.statement.ending(arguments))
+    kinds = analyze(changes.statement.ending(arguments), plan.scans)
     changes = plan._changes(())
     every = changes.aggregated(aggregate, changes.rows(aggregate.child, "new"))
-    found = analyze(changes.statement.ending(every))[len(aggregate.groups) :]
+    found = analyze(changes.statement.ending(every), plan.scans)[len(aggregate.groups) :]
     return tuple(replace(one, kind=kind, result=result) for one, kind, result in zip(kept, kinds, found, strict=True))
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from tidefill.errors import UnsupportedQuery
 from tidefill.views.functions import (
     AGGREGATES,
+    EXACT_AGGREGATES,
     GENERATORS,
     VOLATILE,
     VOLATILE_WITHOUT_ARGUMENTS,
@@ -22,7 +23,7 @@ from tidefill.views.functions import (
     calls,
     without_types,
 )
-from tidefill.views.source import Source, Token
+from tidefill.views.source import Source, Token, statement_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,10 @@ _OTHER_CLAUSE = Rule("the query has a clause that is not supported", "Write SELE
 
 _PARAMETER = Rule("the query has a parameter, or a path after a colon", "Write the value; for a path use variant_get.")
 _AGGREGATE = Rule("the query has an aggregate function", f"{_AS_YET} Aggregate where the view is read.")
+_BY_CHANCE = Rule(
+    "the aggregate function depends on the order of the rows",
+    "Use one that does not: count, sum, avg, min, max, bool_or, stddev, percentile ...",
+)
 _IDENTIFIER = Rule("a name is computed (IDENTIFIER)", "Write the name itself.")
 _VOLATILE = Rule(
     "the function gives something else each time, or depends on the session",
@@ -134,6 +139,17 @@ _TIME_WORDS = re.compile(r"(?i:now)|(?i:today|tomorrow|yesterday)(\s+[A-Z+-]\S*)
 
 def check_words(source: Source, tokens: Sequence[Token]) -> None:
     """What the words alone tell, before the parse."""
+    _check_signs(source, tokens)
+    match [token.word for token in tokens[:3]]:
+        case ["WITH", *_]:
+            raise _refusal(source, _WITH, tokens[0])
+        case ["SELECT", "TOP", count] if count.isdigit():
+            raise _refusal(source, _LIMIT, tokens[1])
+        case [first, *_] if first != "SELECT":
+            raise _refusal(source, _NO_SELECT, tokens[0])
+
+
+def _check_signs(source: Source, tokens: Sequence[Token]) -> None:
     for token in tokens:
         if token.word == ";":
             raise _refusal(source, _STATEMENTS, token)
@@ -142,16 +158,31 @@ def check_words(source: Source, tokens: Sequence[Token]) -> None:
     for token in without_types(tokens):
         if token.word in _SIGNS:
             raise _refusal(source, _SIGNS[token.word], token)
-    match [token.word for token in tokens[:3]]:
-        case ["WITH", *_]:
-            raise _refusal(source, _WITH, tokens[0])
-        case ["SELECT", "TOP", count] if count.isdigit():
-            raise _refusal(source, _LIMIT, tokens[1])
-        case [first, *_] if first != "SELECT":
-            raise _refusal(source, _NO_SELECT, tokens[0])
     for before, token in itertools.pairwise(tokens):
         if before.word == "FOR" and token.word in ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"):
             raise _refusal(source, _VERSION, token)
+
+
+def check_query(source: Source) -> frozenset[str]:
+    """What the words tell of a query over several tables: all of it is deterministic and follows the tables. Gives the
+    names of the functions that it calls."""
+    tokens = statement_of(source)
+    _check_signs(source, tokens)
+    if tokens[0].word not in ("SELECT", "WITH", "("):
+        raise _refusal(source, _NO_SELECT, tokens[0])
+    for token in tokens:
+        if _is_time_word(token):
+            raise source.refusal(_TIME_WORD.fact, _TIME_WORD.hint, token.start, token.end)
+        if token.is_name and token.name.lower() == "_metadata":
+            raise source.refusal(_METADATA.fact, _METADATA.hint, token.start, token.end)
+    found = tuple(calls(tokens))
+    for call in found:
+        rule = _rule_of(call)
+        if rule is _AGGREGATE:
+            rule = None if EXACT_AGGREGATES.fullmatch(call.last_name) else _BY_CHANCE
+        if rule is not None:
+            raise source.refusal(rule.fact, rule.hint, call.token.start, call.token.end)
+    return frozenset(call.name for call in found)
 
 
 def check_clauses(source: Source, tokens: Sequence[Token], tree: exp.Expr) -> exp.Select:

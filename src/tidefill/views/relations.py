@@ -6,12 +6,12 @@ it stands. An expression is a tree over them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tidefill.core.state import Occurrence, Table
-from tidefill.views.texts import Expr, Item
+from tidefill.views.texts import Expr, Item, columns_in
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -157,3 +157,50 @@ def scans(relation: Relation) -> Iterator[Scan]:
 def occurrences(relation: Relation) -> frozenset[Occurrence]:
     """The names of all occurrences below."""
     return frozenset(scan.occurrence for scan in scans(relation))
+
+
+def narrowed(relation: Relation) -> Relation:
+    """The same, reading no more columns than anything in it names."""
+    return _reading(relation, frozenset(_named(relation)))
+
+
+def _named(relation: Relation) -> Iterator[str]:
+    yield from relation.key
+    for tree in _expressions(relation):
+        yield from columns_in(tree)
+    for part in below(relation):
+        yield from _named(part)
+
+
+def _expressions(relation: Relation) -> Iterator[Expr]:
+    match relation:
+        case Scan() | Union():
+            return
+        case Filter():
+            yield relation.condition
+        case Project():
+            yield from (value for _, value in relation.items)
+        case InnerJoin():
+            yield from relation.conditions
+        case LeftJoin() | Matched():
+            yield relation.on
+        case Aggregate():
+            yield from (value for _, value in (*relation.groups, *relation.aggregates))
+
+
+def _reading(relation: Relation, columns: Collection[str]) -> Relation:
+    match relation:
+        case Scan():
+            kept = [pair for pair in zip(relation.columns, relation.sources, strict=True) if pair[0] in columns]
+            return replace(
+                relation, columns=tuple(column for column, _ in kept), sources=tuple(source for _, source in kept)
+            )
+        case Filter() | Project() | Aggregate():
+            return replace(relation, child=_reading(relation.child, columns))
+        case InnerJoin():
+            return replace(relation, inputs=tuple(_reading(part, columns) for part in relation.inputs))
+        case LeftJoin() | Matched():
+            left, right = _reading(relation.left, columns), _reading(relation.right, columns)
+            return replace(relation, left=left, right=right)
+        case Union():
+            return replace(relation, children=tuple(_reading(part, columns) for part in relation.children))

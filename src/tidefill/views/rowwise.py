@@ -19,7 +19,7 @@ from sqlglot.errors import ParseError
 from tidefill.errors import UnsupportedQuery
 from tidefill.views.functions import VOLATILE
 from tidefill.views.refusals import check_clauses, check_expression, check_qualifiers, check_words, not_a_table
-from tidefill.views.source import DIALECT, UNREADABLE, Source, Token, read, tokens_of
+from tidefill.views.source import DIALECT, UNREADABLE, Source, Token, read, statement_of
 
 __all__ = ["VOLATILE", "Item", "RowQuery", "Star", "parse_row_query"]
 
@@ -108,7 +108,7 @@ def parse_row_query(sql: str) -> RowQuery:
 
 
 def _row_query(source: Source) -> RowQuery:
-    tokens = _statement(source)
+    tokens = statement_of(source)
     check_words(source, tokens)
     select = check_clauses(source, tokens, _parse(source, tokens))
     clauses = _clauses(source, tokens)
@@ -129,16 +129,6 @@ def _row_query(source: Source) -> RowQuery:
         functions=functions,
         notices=(_NO_ORDER,) if "ORDER BY" in clauses else (),
     )
-
-
-def _statement(source: Source) -> list[Token]:
-    """The words without semicolons at the end."""
-    tokens = list(tokens_of(source))
-    while tokens and tokens[-1].word == ";":
-        tokens.pop()
-    if not tokens:
-        raise source.bad("there is no query", "Write SELECT ... FROM table WHERE condition.", 0)
-    return tokens
 
 
 def _parse(source: Source, tokens: Sequence[Token]) -> exp.Expr:

@@ -114,6 +114,16 @@ def tokens_of(source: Source) -> Iterator[Token]:
         yield Token(word, source.text[token.start : position], token.start, position)
 
 
+def statement_of(source: Source) -> list[Token]:
+    """The words without semicolons at the end."""
+    tokens = list(tokens_of(source))
+    while tokens and tokens[-1].word == ";":
+        tokens.pop()
+    if not tokens:
+        raise source.bad("there is no query", "Write SELECT ... FROM table WHERE condition.", 0)
+    return tokens
+
+
 def _check_comment(raw: Source, match: re.Match[str]) -> None:
     comment = match[0]
     if comment.startswith("/*+"):

@@ -1,0 +1,102 @@
+"""Queries over several tables, or over groups of rows: the statements of a compiled plan, run by Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from sqlglot import exp
+
+from tidefill.core.state import Occurrence
+from tidefill.core.step import Shape
+from tidefill.ports import Halves, Merge
+from tidefill.spark.rowwise import same
+from tidefill.views.drivers import Drivers
+from tidefill.views.plan import TARGET, ViewPlan
+from tidefill.views.source import DIALECT
+from tidefill.views.texts import WEIGHT
+
+_INPUTS = re.compile(rf"`(__tf_(?:new|old|delta)_\d+|{TARGET})`")
+
+
+def statement(session: SparkSession, query: exp.Query, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """What the query gives, where `__tf_...` are these frames. The names are known to this statement only."""
+    text = query.sql(dialect=DIALECT).replace("{", "{{").replace("}", "}}")
+    needed = set(_INPUTS.findall(text))
+    frames: dict[str, Any] = {name: inputs[name] for name in needed}
+    return session.sql(_INPUTS.sub(r"{\1}", text), **frames)
+
+
+class View:
+    """`empty`: the inputs without rows, by occurrence; `target`: the view as it is."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        plan: ViewPlan,
+        drivers: Drivers,
+        empty: Mapping[Occurrence, DataFrame],
+        target: Callable[[], DataFrame],
+    ) -> None:
+        self._session = session
+        self._plan = plan
+        self._empty = dict(empty)
+        self._target = target
+        self.shape = Shape(
+            tables={scan.occurrence: scan.table for scan in plan.scans},
+            walked=drivers.occurrences,
+            appends=drivers.appends,
+            starts_empty=drivers.starts_empty,
+        )
+
+    def append(self, rows: Mapping[Occurrence, DataFrame], whole: Mapping[Occurrence, DataFrame]) -> DataFrame:
+        """The outputs of the chunks alone: what else is walked has had its turn, or will have it."""
+        return self.whole({name: rows.get(name, whole.get(name, empty)) for name, empty in self._empty.items()})
+
+    def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
+        """The outputs of everything."""
+        return statement(self._session, self._plan.whole(), self._named("new", rows))
+
+    def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
+        """The chunk's rows among the additions."""
+        return Halves(halves.removed, halves.added.unionByName(chunk), halves.images)
+
+    def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
+        """Inputs without rows."""
+        return Halves(self._empty[name], self._empty[name], images=True)
+
+    def nothing(self) -> DataFrame:
+        """Outputs without rows. (An aggregate without groups has one always.)"""
+        return self.whole(self._empty).where("false")
+
+    def changes(
+        self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
+    ) -> Merge[DataFrame]:
+        """By the plan's statement for just the inputs that changed."""
+        assert all(half.images for half in halves.values()), "a view needs both images of a change"
+        inputs = self._named("new", new)
+        inputs |= self._named("delta", {name: _weighted(half) for name, half in halves.items()})
+        inputs |= self._named("old", {name: self._before(name, half, new[name]) for name, half in halves.items()})
+        inputs[TARGET] = self._target()
+        return Merge(statement(self._session, self._plan.changes(halves), inputs), exact=True)
+
+    def _before(self, name: Occurrence, half: Halves[DataFrame], new: DataFrame) -> DataFrame:
+        """What the input was: what it is, without what came, with what went. Files of the old version may be gone."""
+        (scan,) = (scan for scan in self._plan.scans if scan.occurrence == name)
+        key = [source for column, source in zip(scan.columns, scan.sources, strict=True) if column in scan.key]
+        return new.alias("o").join(half.added.alias("n"), same(key), "left_anti").unionByName(half.removed)
+
+    def _named(self, what: str, frames: Mapping[Occurrence, DataFrame]) -> dict[str, DataFrame]:
+        numbers = {scan.occurrence: number for number, scan in enumerate(self._plan.scans)}
+        return {f"__tf_{what}_{numbers[name]}": frame for name, frame in frames.items()}
+
+
+def _weighted(half: Halves[DataFrame]) -> DataFrame:
+    sides: Sequence[DataFrame] = [
+        frame.withColumn(WEIGHT, f.lit(weight)) for frame, weight in ((half.removed, -1), (half.added, 1))
+    ]
+    return reduce(DataFrame.unionByName, sides)

@@ -1,0 +1,102 @@
+"""What a person is told of a plan."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+
+from tests.incremental.queries import DIRECTED
+from tests.incremental.world import find
+from tidefill.errors import BadSql, TidefillError, UnsupportedQuery
+from tidefill.views import explain
+from tidefill.views.drivers import choose
+from tidefill.views.plan import ViewPlan, compile_view
+
+
+def planned(sql: str) -> ViewPlan:
+    tree = sqlglot.parse_one(sql, read="spark")
+    columns = max(len(tree.selects), 1)
+    return compile_view(
+        tree, find, [f"u{index}" for index in range(columns)], lambda query, _: ["int"] * len(query.selects)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "filled"),
+    [
+        ("three tables", "incrementally: changed rows are computed from changed rows", "each chunk is appended"),
+        ("count", "incrementally: hidden counts and sums are kept", "each chunk is merged into what is there"),
+        (
+            "HAVING",
+            "incrementally: affected groups are computed anew, because HAVING looks at the whole group",
+            "each chunk is merged into what is there",
+        ),
+        (
+            "scalar",
+            "incrementally: hidden counts and sums are kept",
+            "each chunk is merged into what is there; the first commit has what the view shows without any chunk",
+        ),
+    ],
+)
+def test_how_it_is_kept_and_filled(name: str, kept: str, filled: str) -> None:
+    plan = planned(DIRECTED[name])
+    drivers = choose(plan.root, {scan.occurrence: 1 for scan in plan.scans})
+    assert (explain.kept_fresh(plan), explain.filled(drivers)) == (kept, filled)
+
+
+def test_the_plan_node_by_node() -> None:
+    plan = planned(
+        "SELECT a.g, count(*) AS n FROM a JOIN b ON a.id = b.aid WHERE b.y NOT IN (SELECT g FROM c) GROUP BY a.g"
+    )
+    assert list(explain.nodes(plan)) == [
+        "groups by 1: counts and sums",
+        "  rows with no match: changed rows; affected rows anew if the other side changed",
+        "    join of 2: the changed rows of each with the others",
+        "      a as a: id, g",
+        "      b as b: id, aid, y",
+        "    c as c: id1, id2, g",
+    ]
+
+
+def test_the_statements_name_their_inputs() -> None:
+    text = explain.sql(planned(DIRECTED["self join"]))
+    assert "-- __tf_new_1, __tf_old_1, __tf_delta_1: a as q" in text
+    assert text.index("-- from nothing") < text.index("-- changes")
+
+
+REFUSED: list[tuple[str, type[TidefillError], str]] = [
+    ("SELECT a.id FROM a JOIN b USING (id)", UnsupportedQuery, "USING"),
+    ("SELECT id FROM a NATURAL JOIN b", UnsupportedQuery, "NATURAL"),
+    ("SELECT id, g FROM a UNION SELECT id FROM b", BadSql, "same number of columns"),
+    ("SELECT id FROM a INTERSECT SELECT id FROM b", UnsupportedQuery, "SELECT and UNION"),
+    ("SELECT g, count(*) FROM a GROUP BY ROLLUP (g)", UnsupportedQuery, "ROLLUP"),
+    ("SELECT g, count(*) FROM a GROUP BY GROUPING SETS ((g), ())", UnsupportedQuery, "groups in several ways"),
+    ("SELECT g, count(*) FROM a GROUP BY ALL", UnsupportedQuery, "GROUP BY ALL"),
+    ("SELECT g, s, count(*) FROM a GROUP BY g", BadSql, "neither in GROUP BY"),
+    ("SELECT g FROM a GROUP BY count(*)", BadSql, "GROUP BY has an aggregate"),
+    ("SELECT g FROM a WHERE count(*) > 1", BadSql, "no groups"),
+    ("SELECT g AS x, count(*) AS n FROM a GROUP BY g HAVING x > 1", UnsupportedQuery, "two meanings"),
+    ("SELECT id FROM a ORDER BY id LIMIT 3", UnsupportedQuery, "LIMIT"),
+    ("SELECT a.id, row_number() OVER (ORDER BY g) AS n FROM a JOIN b ON a.id = b.id", UnsupportedQuery, "window"),
+    ("SELECT id FROM a TABLESAMPLE (10 PERCENT) JOIN b ON true", UnsupportedQuery, "sample"),
+    ("SELECT a.id FROM a VERSION AS OF 3 JOIN b ON true", UnsupportedQuery, "version"),
+    ("SELECT id FROM a, LATERAL (SELECT 1)", UnsupportedQuery, "something else than a table"),
+    ("SELECT id, (SELECT max(y) FROM b) AS m FROM a", UnsupportedQuery, "subquery"),
+    ("SELECT id FROM a WHERE g = 1 OR EXISTS (SELECT 1 FROM b)", UnsupportedQuery, "subquery"),
+    ("SELECT id FROM a JOIN b ON a.id = b.aid", BadSql, "ambiguous"),
+    ("SELECT a.id, nobody FROM a JOIN b ON a.id = b.aid", BadSql, "no column nobody"),
+    ("SELECT a.id FROM a JOIN a ON true", UnsupportedQuery, "two tables are called a"),
+    ("WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t", UnsupportedQuery, "recursive"),
+    ("SELECT id + 1 AS x, x + 1 AS y FROM a JOIN (SELECT g FROM b) b ON true", BadSql, "no column"),
+    (
+        "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE EXISTS (SELECT 1 FROM c WHERE c.id1 = a.id))",
+        UnsupportedQuery,
+        "two levels",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "kind", "fact"), REFUSED)
+def test_what_cannot_be_kept_fresh_is_refused(sql: str, kind: type[TidefillError], fact: str) -> None:
+    with pytest.raises(kind, match=fact):
+        planned(sql)
