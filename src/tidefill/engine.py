@@ -366,7 +366,7 @@ class Engine:
         if row.published is None:
             below = None if definition.parts else self._input_of(definition)
             return Input(row.name, "", definition.key, made_by=(definition, below))
-        return Input(row.name, self._lake.path(row, row.published), definition.key)
+        return Input(row.name, self._lake.path(row, row.published), definition.key, null_keys=bool(definition.parts))
 
     def _input_of(self, definition: JobDefinition) -> Input:
         """What a job reads."""

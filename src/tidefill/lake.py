@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StructField, StructType
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
@@ -61,7 +61,7 @@ NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 class Input:
     """A table that jobs may read: by which name, where it is, what identifies a row. `walk`: if it is given. `made_by`:
     the job that makes it, and what that reads, while it is not live and so has no table to read. `columns`: names and
-    types of a table in another database."""
+    types of a table in another database. `null_keys`: NULL is a key like others, as in a view by groups."""
 
     name: str
     location: str
@@ -69,6 +69,7 @@ class Input:
     walk: tuple[str, ...] = ()
     made_by: tuple[JobDefinition, Input | None] | None = None
     columns: tuple[tuple[str, str], ...] = ()
+    null_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +344,8 @@ class Lake:
         table = inputs[definition.input]
         upstream = DeltaUpstream(
             session, table.location, definition.input_key, definition.walk,
-            columns=definition.reads or None, known=definition.known, history=self._history(table.location),
+            columns=definition.reads or None, known=definition.known, null_keys=table.null_keys,
+            history=self._history(table.location),
         )  # fmt: skip
         with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))
@@ -363,8 +365,9 @@ class Lake:
                 check_columns(name, reads, frame.columns)
                 empty[name] = frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
             upstreams[name] = DeltaUpstream(
-                session, table.location, table.key, walk, columns=reads, history=self._history(table.location)
-            )
+                session, table.location, table.key, walk, columns=reads, null_keys=table.null_keys,
+                history=self._history(table.location),
+            )  # fmt: skip
         shown = [name for name, _ in definition.columns if not name.startswith(HIDDEN)]
         known = [Known(name, frame, inputs[name].key) for name, frame in empty.items()]
         with translated(UpstreamReplaced):
@@ -378,7 +381,9 @@ class Lake:
         )  # fmt: skip
         schema = view.nothing().schema
         _refuse_another_plan(definition, plan, schema, drivers)
-        return self._machine(job, definition, session, upstreams, view, schema)
+        floats = [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
+        rounded = [name for name in floats if plan.aggregates and name not in plan.key]
+        return self._machine(job, definition, session, upstreams, view, schema, rounded)
 
     def build_database_replica(self, job: Job, definition: JobDefinition) -> Backfill[DataFrame]:
         """The machine of the generation of a replica of a table in another database."""
@@ -397,8 +402,10 @@ class Lake:
         upstreams: Mapping[str, Upstream[DataFrame]],
         derivation: Derivation[DataFrame],
         schema: StructType,
+        rounded: Sequence[str] = (),
     ) -> Backfill[DataFrame]:
-        target = DeltaTarget(session, self.path(job, job.generation), schema, definition.key, job.name)
+        path = self.path(job, job.generation)
+        target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded)
         return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex)
 
     def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlglot
+from sqlglot import exp
 
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import find
@@ -15,10 +16,9 @@ from tidefill.views.plan import ViewPlan, compile_view
 
 def planned(sql: str) -> ViewPlan:
     tree = sqlglot.parse_one(sql, read="spark")
-    columns = max(len(tree.selects), 1)
-    return compile_view(
-        tree, find, [f"u{index}" for index in range(columns)], lambda query, _: ["int"] * len(query.selects)
-    )
+    assert isinstance(tree, exp.Query)
+    names = [f"u{index}" for index in range(len(tree.selects))]
+    return compile_view(tree, find, names, lambda query, _: ["int"] * len(query.selects))
 
 
 @pytest.mark.parametrize(

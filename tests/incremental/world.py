@@ -120,7 +120,7 @@ class World:
         self.user_sql = tree.sql(dialect="duckdb")
         names = [row[0] for row in self._run(f"DESCRIBE {self.user_sql}")]
         self.names = [f"u{index}" for index, _ in enumerate(names)]
-        self._texts: dict[tuple[str, ...], str] = {}
+        self._texts: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.plan: ViewPlan = compile_view(tree, find, self.names, self._types)
         self.covered = [Covered(scan, KEYS) for scan in self.plan.scans]
         self.target: dict[Row, Row] = {}
@@ -147,10 +147,18 @@ class World:
     def whole(self) -> str:
         return self.plan.whole().sql(dialect="duckdb")
 
-    def _changes(self, changed: tuple[str, ...]) -> str:
+    def _changes(self, changed: tuple[str, ...]) -> list[Row]:
         if changed not in self._texts:
-            self._texts[changed] = self.plan.changes(changed).sql(dialect="duckdb")
-        return self._texts[changed]
+            script = self.plan.changes(changed)
+            stages = [
+                f'CREATE OR REPLACE TEMP TABLE "{name}" AS {stage.sql(dialect="duckdb")}'
+                for name, stage in script.stages
+            ]
+            self._texts[changed] = (*stages, script.last.sql(dialect="duckdb"))
+        *stages, last = self._texts[changed]
+        for stage in stages:
+            self._run(stage)
+        return self._run(last)
 
     # Steps.
 
@@ -212,7 +220,7 @@ class World:
         self._put_inputs(old, delta)
         if delta:
             changed = tuple(self.covered[number].scan.occurrence for number in delta)
-            self._apply(self._run(self._changes(changed)))
+            self._apply(self._changes(changed))
         self.check()
 
     def _put_inputs(self, old: dict[int, Iterable[Row]], delta: dict[int, list[Row]]) -> None:

@@ -13,22 +13,24 @@ from sqlglot import exp
 
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
+from tidefill.errors import UpstreamReplaced
 from tidefill.ports import Halves, Merge
+from tidefill.spark.faults import translated
 from tidefill.spark.rowwise import same
 from tidefill.views.drivers import Drivers
 from tidefill.views.plan import TARGET, ViewPlan
 from tidefill.views.source import DIALECT
 from tidefill.views.texts import WEIGHT
 
-_INPUTS = re.compile(rf"`(__tf_(?:new|old|delta)_\d+|{TARGET})`")
+_NAMES = re.compile(r"`(__tf_\w+)`")
 
 
 def statement(session: SparkSession, query: exp.Query, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """What the query gives, where `__tf_...` are these frames. The names are known to this statement only."""
     text = query.sql(dialect=DIALECT).replace("{", "{{").replace("}", "}}")
-    needed = set(_INPUTS.findall(text))
+    needed = inputs.keys() & set(_NAMES.findall(text))
     frames: dict[str, Any] = {name: inputs[name] for name in needed}
-    return session.sql(_INPUTS.sub(r"{\1}", text), **frames)
+    return session.sql(_NAMES.sub(lambda found: f"{{{found[1]}}}" if found[1] in needed else found[0], text), **frames)
 
 
 class View:
@@ -76,13 +78,26 @@ class View:
     def changes(
         self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
     ) -> Merge[DataFrame]:
-        """By the plan's statement for just the inputs that changed."""
+        """By the plan's script for just the inputs that changed. What is asked for again and again is computed here, so
+        that Spark need not plan and compute it each time."""
         assert all(half.images for half in halves.values()), "a view needs both images of a change"
+        halves = {name: self._kept(name, half) for name, half in halves.items()}
         inputs = self._named("new", new)
         inputs |= self._named("delta", {name: _weighted(half) for name, half in halves.items()})
         inputs |= self._named("old", {name: self._before(name, half, new[name]) for name, half in halves.items()})
         inputs[TARGET] = self._target()
-        return Merge(statement(self._session, self._plan.changes(halves), inputs), exact=True)
+        script = self._plan.changes(halves)
+        with translated():
+            for name, stage in script.stages:
+                inputs[name] = statement(self._session, stage, inputs).localCheckpoint()
+            return Merge(statement(self._session, script.last, inputs), exact=True)
+
+    def _kept(self, name: Occurrence, half: Halves[DataFrame]) -> Halves[DataFrame]:
+        """Changes are few. A chunk is as large as a chunk is, and is read once."""
+        if half.removed is self._empty[name]:
+            return half
+        with translated(UpstreamReplaced):
+            return Halves(half.removed.localCheckpoint(), half.added.localCheckpoint(), half.images)
 
     def _before(self, name: Occurrence, half: Halves[DataFrame], new: DataFrame) -> DataFrame:
         """What the input was: what it is, without what came, with what went. Files of the old version may be gone."""

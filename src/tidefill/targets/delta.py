@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, assert_never
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
 
 DIFFERENCES_MAX = 10
+LAST_DIGITS = 1e-9
 BUCKETS = 256
 WANTED, FOUND = f"{HIDDEN}wanted", f"{HIDDEN}found"
 RECENT_COMMITS = 20
@@ -67,12 +69,22 @@ class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
     settings of that session carry the payload of a MERGE."""
 
-    def __init__(self, session: SparkSession, path: str, schema: StructType, key: Sequence[str], name: str) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        path: str,
+        schema: StructType,
+        key: Sequence[str],
+        name: str,
+        *,
+        rounded: Sequence[str] = (),
+    ) -> None:
         self._spark = session
         self._path = path
         self._schema = schema
         self._key = tuple(key)
         self._name = name
+        self._rounded = tuple(rounded)
         self._is_published = False
         self.resources: tuple[str, ...] = (f"path:{path}", f"view:{name}@{path}")
 
@@ -184,7 +196,7 @@ class DeltaTarget:
         session = changes.sparkSession
         with self._translated():
             self._follow(changes.drop(MARK).schema)
-            kept = changes.cache()
+            kept = changes.localCheckpoint(eager=False)
             view = "__tf_" + uuid.uuid4().hex
             try:
                 counted = self._counted(kept)
@@ -197,7 +209,6 @@ class DeltaTarget:
                     session.sql(self._merge_sql(kept.columns, view, counted)).collect()
             finally:
                 session.catalog.dropTempView(view)
-                kept.unpersist()
 
     def _ends_below(self, counted: _Counted) -> bool:
         """Whether all that is there lies below the new rows, so that a MERGE would find none of them: as in a table
@@ -274,10 +285,24 @@ class DeltaTarget:
                 keys.unpersist()
 
     def _compared(self, wanted: DataFrame, found: DataFrame) -> Compared:
-        ours, theirs = self._fingerprints(found), self._fingerprints(wanted)
+        exact = [quoted(name) for name in wanted.columns if name not in self._rounded]
+        sides = wanted.select(*exact), found.select(*exact)
+        ours, theirs = self._fingerprints(sides[1]), self._fingerprints(sides[0])
         rows = sum(counted for counted, *_ in theirs.values())
         buckets = sorted(bucket for bucket in ours.keys() | theirs.keys() if ours.get(bucket) != theirs.get(bucket))
-        return Compared(rows, self._differences(wanted, found, buckets) if buckets else ())
+        if buckets:
+            return Compared(rows, self._differences(*sides, buckets))
+        return Compared(rows, self._far_apart(wanted, found) if self._rounded else ())
+
+    def _far_apart(self, wanted: DataFrame, found: DataFrame) -> tuple[str, ...]:
+        """Sums of floating-point numbers depend in their last digits on the order in which Spark adds them up."""
+        joined = found.alias("o").join(wanted.alias("n"), same(self._key))
+        close = reduce(Column.__and__, map(_close, self._rounded))
+        pairs = [f.col(f"{side}.{quoted(name)}") for name in (*self._key, *self._rounded) for side in ("n", "o")]
+        told = joined.where(~close).select(f.array(*(pair.cast("string") for pair in pairs)).alias(MARK))
+        return tuple(
+            f"should be and is: {', '.join(map(str, row[0]))}" for row in told.limit(DIFFERENCES_MAX).collect()
+        )
 
     def _bucket(self) -> Column:
         return f.pmod(f.xxhash64(*map(quoted, self._key)), f.lit(BUCKETS))
@@ -308,6 +333,13 @@ class DeltaTarget:
             shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
             with translated():
                 self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+
+
+def _close(name: str) -> Column:
+    """Equal on both sides of a join, but for the last digits."""
+    found, wanted = f.col(f"o.{quoted(name)}"), f.col(f"n.{quoted(name)}")
+    near = f.abs(found - wanted) <= f.greatest(f.abs(found), f.abs(wanted)) * f.lit(LAST_DIGITS)
+    return found.eqNullSafe(wanted) | f.coalesce(near, f.lit(False))
 
 
 def _hash(schema: StructType) -> Column:

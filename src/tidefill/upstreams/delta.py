@@ -57,6 +57,7 @@ class DeltaUpstream:
         *,
         columns: Sequence[str] | None = None,
         known: Sequence[str] = (),
+        null_keys: bool = False,
         history: DeltaHistory | None = None,
         now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
@@ -66,6 +67,7 @@ class DeltaUpstream:
         self._walk = tuple(walk)
         self._columns = None if columns is None else tuple(dict.fromkeys((*columns, *walk)))
         self._known = frozenset(known)
+        self._null_keys = null_keys
         self._there: tuple[str, ...] = ()
         self._history = history or DeltaHistory(spark, path, now_s)
         self._now_s = now_s
@@ -245,13 +247,13 @@ class DeltaUpstream:
         return self._sampled(at).bounds(split, rows) if rest(split) is not None else ()
 
     def greatest(self, at: Version) -> Key | None:
-        """NULLs come first in Spark's order of structs too. Of a single column, which is the key and so never NULL, the
-        log's statistics know."""
+        """NULLs come first in Spark's order of structs too. Of a single column that is never NULL, the log's statistics
+        know."""
         with translated(UpstreamReplaced):
             frame = self._at(at)
             types = key_types(frame.schema, self._walk)
             walk = [f.col(quoted(name)) for name in self._walk]
-            if len(walk) == 1:
+            if len(walk) == 1 and not self._null_keys:
                 columns, last = [f.col("last")], frame.agg(f.max(walk[0]).alias("last"))
             else:
                 columns = [f.col("last").getField(name) for name in self._walk]
@@ -266,7 +268,7 @@ class DeltaUpstream:
     def check_keys(self, at: Version) -> None:
         """Whole."""
         missing = f.lit(False)
-        for name in self._key:
+        for name in () if self._null_keys else self._key:
             missing = missing | f.col(quoted(name)).isNull()
         with translated(UpstreamReplaced):
             keys = [f.col(quoted(name)) for name in self._key]

@@ -15,6 +15,7 @@ number of the occurrence. What did not change has no term in the statement.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from sqlglot import exp
@@ -49,9 +50,18 @@ from tidefill.views.texts import (
     table,
     text,
 )
+from tidefill.views.texts import name as name_of
 
 At: TypeAlias = Literal["old", "new"]
 WAS, IS = "__tf_was", "__tf_is"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Stages, each of which is computed once and kept under its name for those after it; then the last query."""
+
+    stages: tuple[tuple[str, exp.Query], ...]
+    last: exp.Query
 
 
 class Statement:
@@ -59,26 +69,43 @@ class Statement:
 
     def __init__(self) -> None:
         self._steps: list[tuple[str, exp.Query]] = []
+        self._stages: set[str] = set()
 
-    def step(self, hint: str, query: exp.Query) -> str:
-        """The step's name."""
+    def step(self, hint: str, query: exp.Query, *, stage: bool = False) -> str:
+        """The step's name. A `stage` is small and asked for more than once, so it is worth keeping."""
         name = f"__tf_{len(self._steps)}_{hint}"
         self._steps.append((name, query))
+        if stage:
+            self._stages.add(name)
         return name
 
     def ending(self, query: exp.Query) -> exp.Query:
-        """The whole, with those steps that it needs."""
+        """The whole as one query, with those steps that it needs."""
+        return self._with(query, frozenset())[0]
+
+    def script(self, query: exp.Query) -> Script:
+        """The whole in stages."""
+        last, needed = self._with(query, self._stages)
+        stages: list[tuple[str, exp.Query]] = []
+        for name, step in reversed(self._steps):
+            if name in self._stages and name in needed:
+                stage, more = self._with(step.copy(), self._stages)
+                stages.append((name, stage))
+                needed |= more
+        return Script(tuple(reversed(stages)), last)
+
+    def _with(self, query: exp.Query, apart: Collection[str]) -> tuple[exp.Query, set[str]]:
+        """The query with the steps that it needs, but for those that are kept apart; and the names of all."""
         needed = _names(query)
         kept: list[tuple[str, exp.Query]] = []
         for name, step in reversed(self._steps):
-            if name in needed:
+            if name in needed and name not in apart:
                 needed |= _names(step)
-                kept.append((name, step))
-        if not kept:
-            return query
-        ctes = [exp.CTE(this=step, alias=exp.TableAlias(this=exp.to_identifier(name))) for name, step in reversed(kept)]
-        query.set("with_", exp.With(expressions=ctes))
-        return query
+                kept.append((name, step.copy()))
+        if kept:
+            ctes = [exp.CTE(this=step, alias=exp.TableAlias(this=name_of(name))) for name, step in reversed(kept)]
+            query.set("with_", exp.With(expressions=ctes))
+        return query, needed
 
 
 def _names(query: exp.Query) -> set[str]:
@@ -238,7 +265,7 @@ class Changes:
         halves: dict[At, exp.Query] = {}
         for at in _BOTH:
             some = joined(self._from(left.columns, self.rows(left, at)), table(affected), "semi", _matching(keys))
-            lefts = self.statement.step("some", some)
+            lefts = self.statement.step("some", some, stage=True)
             of_right = joined(self._from(right.columns, self.rows(right, at)), table(lefts), "semi", on)
             halves[at] = self._outer(relation, lefts, self.statement.step("some", of_right))
         return halves
@@ -255,9 +282,8 @@ class Changes:
     def _distinct(self, query: exp.Query, columns: int) -> str:
         names = [f"__tf_x{index}" for index in range(columns)]
         every = self.statement.step("every", query)
-        return self.statement.step(
-            "affected", select(_columns(names), table(every), group=[col(name) for name in names])
-        )
+        distinct = select(_columns(names), table(every), group=[col(name) for name in names])
+        return self.statement.step("affected", distinct, stage=True)
 
     # What the target has to do.
 

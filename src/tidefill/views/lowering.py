@@ -29,7 +29,7 @@ from tidefill.views.relations import (
     Union,
 )
 from tidefill.views.scope import Scope, Source
-from tidefill.views.texts import Expr, Item, both, coalesce, col, number
+from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, number
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
@@ -153,7 +153,7 @@ class _Lowering:
             items: list[Item] = [(tag, number(index))]
             items += [(output, col(inner)) for output, (_, inner) in zip(outputs, part.shown, strict=True)]
             for other, names in enumerate(own):
-                values = map(col, part.relation.key) if other == index else [exp.null() for _ in names]
+                values = map(col if other == index else self._null, parts[other].relation.key)
                 items += list(zip(names, values, strict=True))
             key = (tag, *(name for names in own for name in names))
             children.append(Project(part.relation, tuple(items), key))
@@ -292,7 +292,7 @@ class _Lowering:
         alone = Matched(right_again, left_again, copied.expression(on), negated=True)
         tag = self._fresh("part")
         first: list[Item] = [(tag, number(0)), *((column, col(column)) for column in matched.columns)]
-        second: list[Item] = [(tag, number(1)), *((column, exp.null()) for column in left.columns)]
+        second: list[Item] = [(tag, number(1)), *((column, self._null(column)) for column in left.columns)]
         second += [(column, col(copied.names[column])) for column in right.columns]
         key = (tag, *left.key, *right.key)
         return Union((Project(matched, tuple(first), key), Project(alone, tuple(second), key)), key)
@@ -467,6 +467,11 @@ class _Lowering:
             name = f"{wish}_{count}"
         self._taken.add(name.casefold())
         return name
+
+    def _null(self, column: str) -> Expr:
+        """In place of what the column holds."""
+        kind = self._types.get(column)
+        return exp.null() if kind is None else cast(exp.null(), kind)
 
     def _like(self, column: str) -> str:
         """A new name for what another column holds."""

@@ -14,14 +14,16 @@ from functools import cached_property
 from sqlglot import exp
 
 from tidefill.core.state import Occurrence
+from tidefill.errors import UnsupportedQuery
 from tidefill.views import sums
-from tidefill.views.changes import IS, WAS, Changes
+from tidefill.views.changes import IS, WAS, Changes, Script
 from tidefill.views.lowering import Lowered, TableColumns, lower
 from tidefill.views.relations import (
     Aggregate,
     Filter,
     Project,
     Scan,
+    every,
     narrowed,
     scans,
 )
@@ -85,6 +87,11 @@ class ViewPlan:
     def key(self) -> tuple[str, ...]:
         return self.root.key
 
+    @cached_property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """All of them, from the output down."""
+        return tuple(part for part in every(self.root) if isinstance(part, Aggregate))
+
     def whole(self) -> exp.Query:
         """All of the view from `__tf_new_N`."""
         changes = self._changes(())
@@ -98,7 +105,7 @@ class ViewPlan:
         )
         return changes.statement.ending(select(self._outputs(), table(groups)))
 
-    def changes(self, changed: Collection[Occurrence]) -> exp.Query:
+    def changes(self, changed: Collection[Occurrence]) -> Script:
         """The columns and the mark of what the changes of these inputs do to the view."""
         changes = self._changes(changed)
         match self.strategy:
@@ -108,7 +115,7 @@ class ViewPlan:
                 query = self._sums(changes)
             case Strategy.GROUPS:
                 query = self._groups(changes)
-        return changes.statement.ending(query)
+        return changes.statement.script(query)
 
     def _changes(self, changed: Collection[Occurrence]) -> Changes:
         return Changes({scan.occurrence: index for index, scan in enumerate(self.scans)}, changed)
@@ -140,14 +147,14 @@ class ViewPlan:
         aggregate, step = self._aggregate, changes.statement.step
         groups = [column for column, _ in aggregate.groups]
         added = [(one.column, one.over_changes) for one in self._hidden] + sums.taken_of(self.kept)
-        change = step(
-            "change", changes.aggregated(replace(aggregate, aggregates=tuple(added)), changes.delta(aggregate.child))
-        )
+        changed = changes.aggregated(replace(aggregate, aggregates=tuple(added)), changes.delta(aggregate.child))
+        change = step("change", changed, stage=True)
+        extremes = any(one.extreme for one in self.kept)
         before = step("before", self._before(groups, change))
-        after = step("after", self._after(groups, before, change))
+        after = step("after", self._after(groups, before, change), stage=extremes)
         columns = [*groups, *(one.column for one in self._hidden), WAS]
         sources = [select(_columns(columns), table(after), where=not_(col("__tf_lost")))]
-        if any(one.extreme for one in self.kept):
+        if extremes:
             sources += self._anew(changes, groups, columns, after)
         every = step("every", stacked(sources))
         return select(
@@ -230,6 +237,9 @@ def compile_view(
     assert isinstance(root, Project)
     plan = ViewPlan(root, tuple(names), Strategy.CHANGES, notices=notices)
     child = root.child.child if isinstance(root.child, Filter) else root.child
+    for inner in plan.aggregates:
+        if inner is not child:
+            _refuse_inexact(inner, plan, analyze)
     if not isinstance(child, Aggregate):
         return plan
     if isinstance(root.child, Filter):
@@ -253,6 +263,24 @@ def _typed(kept: Sequence[sums.Kept], aggregate: Aggregate, plan: ViewPlan, anal
     every = changes.aggregated(aggregate, changes.rows(aggregate.child, "new"))
     found = analyze(changes.statement.ending(every), plan.scans)[len(aggregate.groups) :]
     return tuple(replace(one, kind=kind, result=result) for one, kind, result in zip(kept, kinds, found, strict=True))
+
+
+def _refuse_inexact(aggregate: Aggregate, plan: ViewPlan, analyze: Analyze) -> None:
+    """What lies above it would depend on the last digits of a sum, which another order of the rows changes."""
+    changes = plan._changes(())
+    items = [(column, value) for column, value in aggregate.aggregates if sums.may_be_inexact(value)]
+    if not items:
+        return
+    of_items = replace(aggregate, aggregates=tuple(items))
+    query = changes.aggregated(of_items, changes.rows(aggregate.child, "new"))
+    kinds = analyze(changes.statement.ending(query), plan.scans)[len(aggregate.groups) :]
+    for (_, value), kind in zip(items, kinds, strict=True):
+        if kind in ("float", "double"):
+            raise UnsupportedQuery(
+                "an aggregate of floating-point numbers stands below another part of the query",
+                detail=value.sql(dialect="spark"),
+                hint="Cast what it adds up to a decimal: sum(CAST(x AS decimal(20, 4))).",
+            )
 
 
 def _root(lowered: Lowered, names: Sequence[str]) -> Project:

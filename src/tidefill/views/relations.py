@@ -146,12 +146,16 @@ def below(relation: Relation) -> tuple[Relation, ...]:
             return relation.children
 
 
+def every(relation: Relation) -> Iterator[Relation]:
+    """It, and all that it is made from, from left to right."""
+    yield relation
+    for part in below(relation):
+        yield from every(part)
+
+
 def scans(relation: Relation) -> Iterator[Scan]:
     """Every occurrence of a table, from left to right."""
-    if isinstance(relation, Scan):
-        yield relation
-    for part in below(relation):
-        yield from scans(part)
+    return (part for part in every(relation) if isinstance(part, Scan))
 
 
 def occurrences(relation: Relation) -> frozenset[Occurrence]:

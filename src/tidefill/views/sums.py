@@ -117,6 +117,12 @@ def _plain(value: Expr) -> tuple[How, Expr] | None:
     return None
 
 
+def may_be_inexact(value: Expr) -> bool:
+    """Whether the result, if it is a floating-point number, may depend on the order of the rows."""
+    inner = value.this if isinstance(value, exp.Filter) else value
+    return not isinstance(inner, exp.Literal | exp.Count | exp.CountIf | exp.Min | exp.Max | exp.Quantile | exp.Median)
+
+
 def refusal_of(kept: Kept) -> str:
     """Why the type of its argument does not allow to keep it; empty if it does."""
     if kept.how not in (How.SUM, How.AVERAGE):
