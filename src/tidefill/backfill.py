@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, assert_never
 
 from tidefill.core import walk
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Anchor, Payload, Truth, confirm
 from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
@@ -63,7 +64,8 @@ class Backfill(Generic[F]):
         self._new_uuid = new_uuid
         self._heads: dict[Table, _Head] = {}
         self.shape = derivation.shape
-        self.resources = (*target.resources, *(name for up in upstreams.values() for name in up.resources))
+        self.log_resources = tuple(name for upstream in upstreams.values() for name in upstream.resources)
+        self.resources = (*target.resources, *self.log_resources)
 
     def prepare(self, released: Mapping[Table, Version]) -> None:
         """Make the target and what its upstreams need; harmless when they are there."""
@@ -95,7 +97,8 @@ class Backfill(Generic[F]):
             head = held.version
         else:
             head = self._open(table, now_s, first=False)
-        return TableSeen(head, upstream.readable(at), upstream.pressing(at), upstream.lag_s(at))
+        kept = upstream.kept()
+        return TableSeen(head, upstream.readable(at), upstream.pressing(at), upstream.lag_s(at), kept)
 
     def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
         """Whether the open head is the state's version and may be kept a little longer: chunks are read at it."""
@@ -284,6 +287,10 @@ class Backfill(Generic[F]):
             expected = self._derivation.whole({name: upstream.rows(walk.covered_ranges(coverage), head)})
             but = upstream.changes(at, head, coverage).removed if changed is Changed.SOME else None
             return self._target.compare(expected, truth.checked, but)
+
+    def kept(self) -> list[Kept]:
+        """What upstreams keep of their logs for this generation, now."""
+        return [kept for upstream in self._upstreams.values() if (kept := upstream.kept()) is not None]
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

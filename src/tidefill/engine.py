@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.config import SPARK_REMOTE, Config
 from tidefill.core import jobs
+from tidefill.core.budget import size_of
 from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
 from tidefill.core.lifecycle import Life
@@ -74,7 +75,8 @@ FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds n
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
 VERIFY_ATTEMPTS = 5
-SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify")
+SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify", "wal_budget", "wal_limit")
+SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
 NEVER = Number(1 << 62)  # a version that no table has
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
@@ -315,6 +317,7 @@ class Engine:
 
     def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
+        _check_sizes(definition, asked)
         settings = _settings(Settings(chunk_rows=explained.chunk_rows), asked)
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
@@ -585,6 +588,7 @@ class Job:
 
     def alter(self, **settings: Any) -> None:
         """Change settings while it runs; None lifts a limit."""
+        _check_sizes(self.definition(), settings)
         self._wish(lambda row: jobs.wish_settings(_settings(row.settings, settings))(row))
 
     def resync(self) -> None:
@@ -656,7 +660,7 @@ def check_setting_names(names: Iterable[str]) -> None:
 
 def _settings(before: Settings, asked: dict[str, Any]) -> Settings:
     check_setting_names(asked)
-    changes = {name: value for name, value in asked.items() if name != "target_lag"}
+    changes = {name: value for name, value in asked.items() if name not in ("target_lag", *SIZES)}
     for name, value in changes.items():
         if name == "verify":
             if type(value) is not bool:
@@ -665,6 +669,7 @@ def _settings(before: Settings, asked: dict[str, Any]) -> Settings:
             raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
     if "target_lag" in asked:
         changes["target_lag_s"] = _seconds(asked["target_lag"])
+    changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
     return replace(before, **changes)
 
 
@@ -678,6 +683,26 @@ def _seconds(lag: object) -> float:
     if match is None:
         raise InvalidSetting(f"target_lag is {lag!r}", hint="Write it like '30 seconds' or '5 minutes'.")
     return float(match[1]) * _LAG_UNITS_S[match[2]]
+
+
+def _bytes(name: str, size: object) -> int | None:
+    """`10 GB`, a number of bytes, or None."""
+    found = size if size is None or type(size) is int else size_of(str(size))
+    if found is None and size is not None:
+        raise InvalidSetting(f"{name} is {size!r}", hint="Write it like '10 GB' or '500 MB', or NONE.")
+    return found
+
+
+def _check_sizes(definition: JobDefinition, asked: Iterable[str]) -> None:
+    """InvalidSetting for settings that would say nothing, or that would have us drop what is not ours."""
+    for name in (name for name in asked if name in SIZES):
+        if not definition.connection:
+            raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
+        if name == "wal_limit" and definition.slot:
+            raise InvalidSetting(
+                f"wal_limit would drop the slot {definition.slot}, which somebody else made",
+                hint="Set max_slot_wal_keep_size on the server instead.",
+            )
 
 
 def _reads(name: str) -> Callable[[Row], bool]:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry, Payload
 from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
@@ -92,6 +93,9 @@ class Upstream(Protocol[F]):
 
     def pressing(self, at: Version) -> bool:
         """Whether the history since this version is half way to its end."""
+
+    def kept(self) -> Kept | None:
+        """How much of its log is kept for this reader, now; None if no log is."""
 
     def lag_s(self, at: Version) -> float:
         """For how long there have been changes after this version; 0 if there are none, or if it is not known."""

@@ -16,14 +16,29 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
-from tidefill.core import jobs, sizing, throttle
+from tidefill.core import budget, jobs, sizing, throttle
+from tidefill.core.budget import Kept, size_text
 from tidefill.core.confirm import Anchor, Truth, anchor_from_json, anchor_to_json
 from tidefill.core.jobs import Job, Pause
 from tidefill.core.lifecycle import Event, Life
 from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState, Table
-from tidefill.core.step import Finish, Glimpse, Knobs, Pace, Plan, Reason, Seen, Shape, Step, Verify, Wait, plan_step
+from tidefill.core.step import (
+    Finish,
+    Glimpse,
+    Knobs,
+    Pace,
+    Plan,
+    Reason,
+    Seen,
+    Shape,
+    Step,
+    Verify,
+    Wait,
+    kept_logs,
+    plan_step,
+)
 from tidefill.core.throttle import Bucket
 from tidefill.core.version import Number, Version, version_from_json, version_to_json
 from tidefill.errors import (
@@ -31,6 +46,7 @@ from tidefill.errors import (
     CommitConflict,
     Conflict,
     Fenced,
+    LogGivenUp,
     NotYet,
     RetryLater,
     StateUnreadable,
@@ -54,6 +70,7 @@ class Machine(Protocol):
 
     shape: Shape
     resources: tuple[str, ...]
+    log_resources: tuple[str, ...]
 
     def prepare(self, released: Mapping[Table, Version]) -> None: ...
     def recover(self, job: Job, anchor: Anchor | None) -> Truth: ...
@@ -64,6 +81,7 @@ class Machine(Protocol):
     def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> int: ...
     def check_keys(self, versions: Mapping[Table, Version]) -> None: ...
     def notices(self) -> list[str]: ...
+    def kept(self) -> list[Kept]: ...
     def publish(self) -> None: ...
     def release(self, versions: Mapping[Table, Version]) -> None: ...
     def close_heads(self) -> None: ...
@@ -95,6 +113,7 @@ class _Active:
     lag: Lag = field(default_factory=Lag)
     told: set[str] = field(default_factory=set)
     pace: Pace = field(default_factory=Pace)
+    failed: int = 0
 
 
 class Runner:
@@ -147,6 +166,8 @@ class Runner:
         try:
             turn = self._advance(job)
             self._failures.pop(job_id, None)
+            if job_id in self._active:
+                self._active[job_id].failed = 0
             return turn
         except (Conflict, UnknownJob):
             self._let_go(job_id)
@@ -173,7 +194,7 @@ class Runner:
             job = self._change(job, jobs.next_generation(self._new_uuid(), source), told)
         if job.life is Life.FAILED:
             if not job.wants_resume:
-                return Turn(False, None)
+                return self._stand(job)
             self._let_go(job.id)
             job = self._change(job, jobs.resumed, "resumed after a failure")
         if job.pause is Pause.ALL and job.life is not Life.PAUSED:
@@ -184,6 +205,8 @@ class Runner:
 
     def _run(self, job: Job) -> Turn:
         job, active = self._activate(job)
+        if job.life is Life.PAUSED and self._gave_up_the_log(job, active.machine, stands=True):
+            return Turn(True, None)
         truth = self._truth(job, active)
         knobs = replace(job.knobs(), target_lag_s=0.0) if self._hurry else job.knobs()
         glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
@@ -286,7 +309,8 @@ class Runner:
             active.sizing = sizing.after_trouble(active.sizing) if step.chunks else active.sizing
             raise
         ended_s = self._clock.now_s()
-        active.lag = active.lag if after.state.versions == truth.state.versions else Lag(0, 0.0)
+        if after.state.versions != truth.state.versions:
+            active.lag = Lag(0, 0.0, active.lag.log_bytes)
         self._account(active, step, after, max(0.0, ended_s - began_s), ended_s)
         self._report(job, active, after)
         active.truth, active.checked_s = after, ended_s
@@ -337,19 +361,31 @@ class Runner:
             heads = {table: look.head for table, look in glimpse.tables.items()}
             self._release_idle(job, active, heads)
         active.machine.close_heads()
-        if job.waiting != reason.value:
+        if job.waiting != reason.value or self._is_outdated(job, active.lag):
             self._change(job, lambda row: replace(row, waiting=reason.value, progress=self._now(row, active.lag)))
         return Turn(False, POLL_S if for_s is None else min(max(for_s, 0.0), BACKOFF_MAX_S))
 
     def _now(self, job: Job, lag: Lag) -> Progress | None:
         """The progress as it was, with the lag as it is."""
         at_s = self._clock.now_s()
-        return job.progress and replace(job.progress, lag_versions=lag.versions, lag_s=lag.s, at_s=at_s)
+        return job.progress and replace(
+            job.progress, lag_versions=lag.versions, lag_s=lag.s, log_bytes=lag.log_bytes, at_s=at_s
+        )
+
+    def _is_outdated(self, job: Job, lag: Lag) -> bool:
+        """Whether a job that waits on for the same thing has told too long ago how much log is kept for it."""
+        told = job.progress
+        if told is None or told.at_s is None or told.log_bytes == lag.log_bytes:
+            return False
+        return not 0.0 <= self._clock.now_s() - told.at_s < RECHECK_S
 
     def _notify(self, job: Job, active: _Active, glimpse: Glimpse) -> None:
         """Say once what a person should know."""
         pressing = [table for table, look in glimpse.tables.items() if look.pressing]
         notices = [f"half of the time for which {table} keeps its history is over" for table in pressing]
+        allowed = job.settings.wal_budget
+        if allowed is not None and any(2 * kept.total > allowed for kept in kept_logs(glimpse)):
+            notices.append(f"the server keeps more than {size_text(allowed // 2)} of its log for this job")
         for notice in (*notices, *active.machine.notices()):
             if notice not in active.told:
                 active.told.add(notice)
@@ -423,8 +459,12 @@ class Runner:
             active.machine.close_heads()
             if not isinstance(error, NotYet):
                 active.truth, active.prepared = None, False
+            active.failed = 0 if isinstance(error, NotYet) else active.failed + 1
         if isinstance(error, CommitConflict):
             return Turn(False, 0.0)
+        with suppress(TidefillError):
+            if active is not None and self._gave_up_the_log(job, active.machine, failed=active.failed):
+                return Turn(True, None)
         with suppress(TidefillError):
             self._change(job, lambda row: replace(row, waiting=error.fact))
         return self._back_off(job.id)
@@ -433,6 +473,37 @@ class Runner:
         failures = self._failures.get(job_id, 0) + 1
         self._failures[job_id] = failures
         return Turn(False, min(2.0 ** min(failures, 10) / 2, BACKOFF_MAX_S))
+
+    def _stand(self, job: Job) -> Turn:
+        """A job that has failed stands still, and still a server may keep its log for it."""
+        if job.settings.wal_limit is None:
+            return Turn(False, None)
+        with suppress(TidefillError):
+            machine = self._build(job)
+            if set(machine.log_resources) & set(job.resources):
+                self._gave_up_the_log(job, machine, stands=True)
+        return Turn(False, RECHECK_S)
+
+    def _gave_up_the_log(self, job: Job, machine: Machine, *, stands: bool = False, failed: int = 0) -> bool:
+        """Give it up if that was asked for, too much is kept, and the job does not move. First that is written down, so
+        that whoever goes on after a crash knows why the slot is gone; then the slot is dropped."""
+        limit = job.settings.wal_limit
+        if limit is None:
+            return False
+        over = [kept for kept in machine.kept() if budget.gives_up(kept, limit, stands=stands, failed=failed)]
+        if not over:
+            return False
+        self._let_go(job.id)
+        error = LogGivenUp(
+            f"{job.name} stood still, and the log that a server kept for it was given up",
+            detail=f"{size_text(over[0].ours)} waited to be taken in. Its wal_limit is {size_text(limit)}.",
+            hint="RESYNC the job to build it anew.",
+        )
+        self._change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
+        for resource in machine.log_resources:
+            self._resources.remove(resource)
+            self._change(job, jobs.forget(resource))
+        return True
 
     def _fail(self, job: Job, error: TidefillError) -> Turn:
         self._let_go(job.id)
@@ -469,7 +540,8 @@ def _lag(state: JobState, glimpse: Glimpse) -> Lag:
         and isinstance(at.point, Number)
     ]
     versions = max(0, *behind) if behind else None
-    return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None))
+    log_bytes = max((kept.total for kept in kept_logs(glimpse)), default=None)
+    return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None), log_bytes)
 
 
 def anchor_from_text(text: str) -> Anchor | None:

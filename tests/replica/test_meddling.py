@@ -13,7 +13,6 @@ import pytest
 from tests.replica.harness import Postgres
 from tests.replica.stress import Copy
 from tidefill.core.lifecycle import Life
-from tidefill.upstreams import postgres as postgres_upstream
 from tidefill.upstreams import postgres_head, postgres_log
 
 
@@ -197,14 +196,6 @@ def test_a_quiet_table_in_a_busy_database(copy: Meddled, postgres: Postgres) -> 
     assert copy.commits == commits
     copy.sql("DELETE FROM T WHERE id = 4")
     copy.catch_up().assert_equal()
-
-
-def test_a_slot_that_holds_much_is_told_of(copy: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:
-    # R25
-    monkeypatch.setattr(postgres_upstream, "HELD_BYTES_MAX", 2)
-    copy.catch_up()
-    told = [text for _, text in copy._store.events("j")]
-    assert any("of the server's log" in text for text in told), told
 
 
 def test_a_backlog_of_more_keys_than_are_kept(copy: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,7 @@ EXCUSES: dict[str, tuple[str, ...]] = {
     "recreate upstream": ("UPSTREAM_REPLACED", "HISTORY_GONE"),
     "advance slot": ("HISTORY_GONE",),
     "duplicate": ("KEY_NOT_UNIQUE", "BUG"),
+    "pause": ("LOG_GIVEN_UP",),
 }
 
 
@@ -197,7 +198,13 @@ class Simulation:
 
     def _create_job(self) -> str:
         self.jobs_made += 1
-        settings = Settings(self.setup.parallelism, self.setup.rate_limit, self.setup.chunk_rows)
+        settings = Settings(
+            self.setup.parallelism,
+            self.setup.rate_limit,
+            self.setup.chunk_rows,
+            wal_budget=self.setup.wal_budget,
+            wal_limit=self.setup.wal_limit,
+        )
         job = Job(f"j{self.jobs_made}", NAME, "{}", settings=settings)
         self.store.rows[job.id] = job
         self.world.tell("job %s is created: %s over %s", job.id, self.query.name, self.setup)
@@ -272,6 +279,7 @@ class Simulation:
             and job.life is Life.BACKFILLING
             and job.settings.rate_limit is None
             and job.pause is Pause.NOTHING
+            and not self._is_held_back()
         )
         new_lease = job is not None and job.lease.fence != self.fence
         self.fence = job.lease.fence if job is not None else 0
@@ -279,6 +287,14 @@ class Simulation:
             self.checkers.forwards = 0
         elif self.checkers.forwards > FORWARDS_IN_A_ROW_MAX:
             raise Violation("I5 progress", "step after step without a chunk, while there is something to fill")
+
+    def _is_held_back(self) -> bool:
+        """Whether a slot keeps so much that nothing need be filled. (A commit of ours lets go of it only later.)"""
+        if not self.setup.postgres or self.setup.wal_budget is None:
+            return False
+        starts = [slot.position for slot in self.server.slots.values()]
+        starts += [open_.since for open_ in self.server.pending.values()]
+        return len(self.server.log) - min(starts, default=0) > self.setup.wal_budget
 
     def _check_bounded(self, before: Seen, after: Seen) -> None:
         """A chunk has about as many rows as was asked for, and there are not many more chunks than that takes."""

@@ -18,6 +18,7 @@ import psycopg
 
 from tidefill import conditions
 from tidefill.conditions import Conditions
+from tidefill.core.budget import Kept
 from tidefill.core.keys import TOP, Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version, lies_between
@@ -38,6 +39,7 @@ from tidefill.upstreams.postgres_table import (
     check_fit,
     check_published,
     check_same,
+    log_gone,
 )
 from tidefill.upstreams.postgres_types import PgColumn, is_text, key_type, mapped, quoted_text
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
@@ -47,7 +49,6 @@ READER_ROWS_MIN = 20_000
 KEYS_PER_QUERY = 20_000
 KEYS_SHARE_MAX = 0.5  # of the table: then it is read again
 SLOT_S_MAX = 10
-HELD_BYTES_MAX = 1 << 30
 POSTGRES = Conditions(equals="=")
 
 
@@ -173,6 +174,9 @@ class PostgresUpstream(Generic[F]):
                 raise NotYet(f"waits for {_oldest(head.admin)} to end, which is older than the slot")
 
     def _slot_gone(self) -> HistoryGone:
+        with self._admin() as admin:
+            if self._table.is_lost(admin):
+                return log_gone(self._table)
         return HistoryGone(f"the slot {self._table.slot} was dropped or moved by somebody else", hint=RESYNC)
 
     # Versions.
@@ -210,8 +214,13 @@ class PostgresUpstream(Generic[F]):
         return self._head is not None and self._head.alive and self._head.snapshot == _snapshot(at)
 
     def pressing(self, at: Version) -> bool:
-        """Much of the server's log could be let go if it were taken in."""
-        return self._seen is not None and self._seen.behind > HELD_BYTES_MAX / 2
+        """The log is kept for as long as it is needed, or `kept` says how much is left."""
+        return False
+
+    def kept(self) -> Kept:
+        """By the slot."""
+        with self._admin() as admin:
+            return self._table.kept(admin)
 
     def lag_s(self, at: Version) -> float:
         """The age of the first commit to the table that was not taken in."""
@@ -222,12 +231,8 @@ class PostgresUpstream(Generic[F]):
         return max(0.0, head.at_s - min(missed)) if missed else 0.0
 
     def notices(self) -> Sequence[str]:
-        """Columns whose type is not known; and a slot that holds much."""
-        if self._seen is None:
-            return ()
-        columns = self._seen.notices()
-        held = f"the slot {self._table.slot} keeps more than {HELD_BYTES_MAX >> 21} MB of the server's log"
-        return (*columns, held) if self._seen.held > HELD_BYTES_MAX / 2 else columns
+        """Columns whose type is not known."""
+        return self._seen.notices() if self._seen is not None else ()
 
     def check(self, at: Version) -> None:
         """The same table, and a slot that still holds all that was not taken in."""

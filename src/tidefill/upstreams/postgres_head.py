@@ -20,7 +20,7 @@ from tidefill.core.version import Snapshot
 from tidefill.errors import TidefillError, Unavailable, Unreadable
 from tidefill.upstreams.postgres_log import Told, lsn_number, lsn_text, snapshot_of, told, transactions
 from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
-from tidefill.upstreams.postgres_table import PgTable, Survey
+from tidefill.upstreams.postgres_table import PgTable, Survey, log_gone
 
 LOCK = "LOCK TABLE {table} IN ACCESS SHARE MODE"
 LOCK_TIMEOUT_MS = 200
@@ -92,7 +92,10 @@ def open_head(server: PostgresServer, table: PgTable, application: str) -> Itera
         end = _end_of_log(admin)
         parts = frozenset(leaf.oid for leaf in survey.leaves)
         with translated(f"the slot {table.slot}"):
-            found = told(transactions(_messages(admin, table, end), parts, survey.key), snapshot, end)
+            try:
+                found = told(transactions(_messages(admin, table, end), parts, survey.key), snapshot, end)
+            except psycopg.errors.ObjectNotInPrerequisiteState as error:
+                raise log_gone(table) from error
         confirmed = table.confirmed(admin)
         yield Head(session, admin, snapshot, at_s, exported, survey, found, end, confirmed, closed)
 
