@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any
 from tidefill.config import SPARK_REMOTE, Config
 from tidefill.core import jobs
 from tidefill.core.budget import size_of
+from tidefill.core.confirm import Anchor
 from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
+from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Life
-from tidefill.core.sizing import Sizing
+from tidefill.core.sizing import CEILING_ROWS, Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
 from tidefill.core.version import Number, Point, includes
@@ -51,11 +53,13 @@ from tidefill.errors import (
     TimedOut,
     UnknownJob,
     UnknownTable,
+    Unreadable,
     WrongState,
 )
 from tidefill.extras import with_extra
 from tidefill.logs import log_to
 from tidefill.owners import is_gone, new_owner
+from tidefill.ports import Compared
 from tidefill.runner import Runner, anchor_from_text, versions_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
@@ -74,7 +78,8 @@ WAIT_POLL_S = 0.2
 FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
-VERIFY_ATTEMPTS = 5
+VERIFY_ATTEMPTS = 5  # at one piece
+DIFFERENCES_MAX = 10
 SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify", "wal_budget", "wal_limit")
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
 NEVER = Number(1 << 62)  # a version that no table has
@@ -473,30 +478,43 @@ class Engine:
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
 
     def _verify(self, row: Row) -> Verified:
-        """While it is compared, a runner may let go of what the comparison needs: then it is begun again."""
+        """Piece by piece: each is compared with the job as it is then, which goes on meanwhile."""
+        began_s, machine = time.monotonic(), self._build(row)
+        rows, differences, upto = 0, list[str](), None
+        while True:
+            anchor, compared = self._verify_piece(row, machine, upto)
+            rows, upto = rows + compared.rows, compared.upto
+            differences += compared.differences
+            if upto is None or len(differences) >= DIFFERENCES_MAX:
+                took_s = time.monotonic() - began_s
+                return Verified(version_of(anchor), rows, took_s, tuple(differences[:DIFFERENCES_MAX]))
+
+    def _verify_piece(self, row: Row, machine: Any, after: Key | None) -> tuple[Anchor, Compared]:
+        """While it is compared, a runner may let go of what the comparison needs, or the snapshot may have to be given
+        up: then this piece is begun again, half as large."""
+        piece_rows = CEILING_ROWS
         for _ in range(VERIFY_ATTEMPTS):
+            now = self._store.job(row.id)
+            if now is None or now.generation != row.generation:
+                raise NotYet(f"{row.name} was dropped or built anew while it was compared", hint="Try again.")
             try:
-                return self._verify_once(row)
+                return self._compare(now, machine, after, piece_rows)
             except HistoryGone:
-                now = self._store.job(row.id)
-                if now is None or (now.released, now.anchor) == (row.released, row.anchor):
+                then = self._store.job(row.id)
+                if then is None or (then.released, then.anchor) == (now.released, now.anchor):
                     raise
-                row = now
+            except Unreadable:
+                piece_rows = max(1, piece_rows // 2)
         raise NotYet(f"{row.name} moves on too fast to be compared", hint="Pause it, or try again.")
 
-    def _verify_once(self, row: Row) -> Verified:
+    def _compare(self, row: Row, machine: Any, after: Key | None, rows: int) -> tuple[Anchor, Compared]:
         anchor = anchor_from_text(row.anchor)
         if anchor is None:
             raise NotYet(f"{row.name} has nothing to verify yet")
-        began_s = time.monotonic()
-        machine = self._build(row)
         if job_from_text(row.definition).connection:
             machine.prepare(versions_from_text(row.released))
         truth = machine.recover(row, anchor)
-        compared = machine.compare_now(truth)
-        took_s = time.monotonic() - began_s
-        version = version_of(truth.anchor(row.generation_uuid))
-        return Verified(version, compared.rows, took_s, compared.differences)
+        return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)
 
     def _source(self, row: Row) -> str:
         """The generation of another job that it reads; empty if it reads a table, or that job is not live."""

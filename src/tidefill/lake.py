@@ -293,7 +293,8 @@ class Lake:
         schema: StructType,
     ) -> Backfill[DataFrame]:
         target = DeltaTarget(session, self.path(job, job.generation), schema, definition.key, job.name)
-        return Backfill({INPUT: upstream}, derivation, target, lambda: uuid.uuid4().hex)
+        by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
+        return Backfill({INPUT: upstream}, derivation, target, lambda: uuid.uuid4().hex, by_key=by_key)
 
     def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:
         session = job_session(self.spark)

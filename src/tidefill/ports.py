@@ -59,10 +59,12 @@ class Replace(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How many rows there should be, and up to ten in which the target differs, as a person reads them."""
+    """How many rows there should be, and up to ten in which the target differs, as a person reads them. `upto`: where
+    the piece ended that was compared; None at the end of the walk."""
 
     rows: int
     differences: tuple[str, ...] = ()
+    upto: Key | None = None
 
 
 TargetWrite: TypeAlias = Append[F] | Merge[F] | Replace[F]
@@ -178,9 +180,9 @@ class Target(Protocol[F]):
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
 
-    def compare(self, expected: F, version: int, but: F | None = None) -> Compared:
-        """The target at this version of its log with `expected`, but for rows with the keys in `but`. (Another runner
-        may have committed since.)"""
+    def compare(self, expected: F, version: int, but: F | None = None, within: Range | None = None) -> Compared:
+        """The target at this version of its log with `expected`, but for rows with the keys in `but`; only rows whose
+        key lies `within` a range, if one is given. (Another runner may have committed since.)"""
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

@@ -20,6 +20,7 @@ from tidefill.core import budget, jobs, sizing, throttle
 from tidefill.core.budget import Kept, size_text
 from tidefill.core.confirm import Anchor, Truth, anchor_from_json, anchor_to_json
 from tidefill.core.jobs import Job, Pause
+from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Event, Life
 from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.sizing import Sizing
@@ -53,8 +54,9 @@ from tidefill.errors import (
     TidefillError,
     Unavailable,
     UnknownJob,
+    Unreadable,
 )
-from tidefill.ports import Clock, Resources, Store
+from tidefill.ports import Clock, Compared, Resources, Store
 
 LEASE_S = 60.0
 BACKOFF_MAX_S = 30.0
@@ -78,7 +80,9 @@ class Machine(Protocol):
     def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float) -> Glimpse: ...
     def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen: ...
     def execute(self, job: Job, truth: Truth, step: Step) -> Truth: ...
-    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> int: ...
+    def verify(
+        self, job: Job, truth: Truth, versions: Mapping[Table, Version], after: Key | None, rows: int
+    ) -> Compared: ...
     def check_keys(self, versions: Mapping[Table, Version]) -> None: ...
     def notices(self) -> list[str]: ...
     def kept(self) -> list[Kept]: ...
@@ -114,6 +118,17 @@ class _Active:
     told: set[str] = field(default_factory=set)
     pace: Pace = field(default_factory=Pace)
     failed: int = 0
+    verified: _Verified | None = None
+
+
+@dataclass(slots=True)
+class _Verified:
+    """How far a verification has come, and how many rows are compared at a time."""
+
+    began_s: float
+    piece_rows: int
+    rows: int = 0
+    upto: Key | None = None
 
 
 class Runner:
@@ -220,6 +235,7 @@ class Runner:
             case Wait(reason, for_s):
                 return self._wait(job, active, glimpse, reason, for_s)
             case Finish():
+                active.verified = None
                 self._change(job, jobs.happened(Event.FILLED), "filled; verifying")
                 return Turn(True, 0.0)
             case Verify(versions):
@@ -401,11 +417,13 @@ class Runner:
             active.machine.release(heads)
 
     def _verify(self, job: Job, active: _Active, truth: Truth, versions: Mapping[Table, Version]) -> Turn:
-        """Verified: live, unless there is a wish that has not been looked at."""
-        began_s = self._clock.now_s()
+        """A piece of it. Verified: live, unless there is a wish that has not been looked at."""
         if job.settings.verify:
-            rows = active.machine.verify(job, truth, versions)
-            told = f"verified: {rows} rows equal a recompute, found in {self._clock.now_s() - began_s:.1f} s"
+            done = self._verify_piece(job, active, truth, versions)
+            if done.upto is not None:
+                return Turn(True, 0.0)
+            active.verified = None
+            told = f"verified: {done.rows} rows equal a recompute, found in {self._clock.now_s() - done.began_s:.1f} s"
         else:
             active.machine.check_keys(versions)
             told = "not verified, as it was asked"
@@ -416,6 +434,19 @@ class Runner:
             active.machine.publish()
             self._tidy(after, active)
         return Turn(True, 0.0)
+
+    def _verify_piece(self, job: Job, active: _Active, truth: Truth, versions: Mapping[Table, Version]) -> _Verified:
+        """Every commit is right by itself, so each piece may be compared at another version; those that were compared
+        before need not be again. A piece that was given up is tried again, half as large."""
+        now = active.verified = active.verified or _Verified(self._clock.now_s(), active.sizing.ceiling_rows)
+        try:
+            compared = active.machine.verify(job, truth, versions, now.upto, now.piece_rows)
+        except (Unavailable, Unreadable):
+            now.piece_rows = max(1, now.piece_rows // 2)
+            raise
+        now.rows += compared.rows
+        now.upto = compared.upto
+        return now
 
     def _tidy(self, job: Job, active: _Active) -> Job:
         """Remove what older generations left; at every start too, for the last attempt may have been cut off."""
@@ -479,9 +510,7 @@ class Runner:
         if job.settings.wal_limit is None:
             return Turn(False, None)
         with suppress(TidefillError):
-            machine = self._build(job)
-            if set(machine.log_resources) & set(job.resources):
-                self._gave_up_the_log(job, machine, stands=True)
+            self._gave_up_the_log(job, self._build(job), stands=True)
         return Turn(False, RECHECK_S)
 
     def _gave_up_the_log(self, job: Job, machine: Machine, *, stands: bool = False, failed: int = 0) -> bool:
@@ -501,8 +530,7 @@ class Runner:
         )
         self._change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
         for resource in machine.log_resources:
-            self._resources.remove(resource)
-            self._change(job, jobs.forget(resource))
+            self._resources.remove(resource)  # it stays listed: whoever resumes or verifies the job makes it anew
         return True
 
     def _fail(self, job: Job, error: TidefillError) -> Turn:

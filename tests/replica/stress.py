@@ -37,6 +37,7 @@ from tidefill.upstreams.postgres_types import PgColumn
 KEYS = 4000
 WRITERS = 4
 CHUNK_ROWS = 150
+PIECE_ROWS = 200
 LIVE_COMMITS = 6
 ROUND_S_MAX = 120.0
 
@@ -215,7 +216,7 @@ class Copy:
         upstream.world = self._world
         self._upstreams.append(upstream)
         target = MemoryTarget(self._world, self._catalog, f"{job.id}-{job.generation}", job.name, self._committed)
-        return Backfill({"t": upstream}, RowByRow(lambda row: row), target, self._world.new_uuid)
+        return Backfill({"t": upstream}, RowByRow(lambda row: row), target, self._world.new_uuid, by_key=True)
 
     def _committed(self, path: str, table: Table, entry: Entry) -> None:
         self.commits += 1
@@ -248,7 +249,7 @@ class Copy:
         self._runners += 1
         self._world.now += LEASE_S + 1
         clock = WorldClock(self._world)
-        sizing = Sizing(rows=CHUNK_ROWS, fixed=True)
+        sizing = Sizing(rows=CHUNK_ROWS, ceiling_rows=PIECE_ROWS, fixed=True)
         return Runner(self._store, clock, self._build, self, f"r{self._runners}", self._world.new_uuid, start=sizing)
 
     def remove(self, resource: str) -> None:

@@ -158,7 +158,6 @@ def test_a_paused_job_gives_its_slot_up_past_the_limit_and_is_built_anew(
     assert failure is not None
     assert (failure.code, copy.slots) == ("LOG_GIVEN_UP", [])
     assert failure.hint.startswith("RESYNC")
-    assert not [resource for resource in copy.job.resources if resource.startswith("slot:")]
     copy.sql("DELETE FROM TABLE_ WHERE id < 100")
     copy.wish(jobs.wish_resume)
     copy.catch_up()
