@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, assert_never
 
 from tidefill.core import walk
-from tidefill.core.budget import Kept
 from tidefill.core.confirm import Anchor, Payload, Truth, confirm
 from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
@@ -68,8 +67,7 @@ class Backfill(Generic[F]):
         self._new_uuid = new_uuid
         self._heads: dict[Table, _Head] = {}
         self.shape = derivation.shape
-        self.log_resources = tuple(name for upstream in upstreams.values() for name in upstream.resources)
-        self.resources = (*target.resources, *self.log_resources)
+        self.resources = (*target.resources, *(name for up in upstreams.values() for name in up.resources))
 
     def prepare(self, released: Mapping[Table, Version]) -> None:
         """Make the target and what its upstreams need; harmless when they are there."""
@@ -313,10 +311,6 @@ class Backfill(Generic[F]):
                 raise NotYet("all of the input has changed since the last commit", hint="Wait for the next one.")
             but = upstream.changes(at, head, coverage).removed if changed is Changed.SOME else None
             return self._compare(truth, {table: head}, self._piece({table: head}, after, rows), but)
-
-    def kept(self) -> list[Kept]:
-        """What upstreams keep of their logs for this generation, now."""
-        return [kept for upstream in self._upstreams.values() if (kept := upstream.kept()) is not None]
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.config import SPARK_REMOTE, Config
 from tidefill.core import jobs
-from tidefill.core.budget import size_of
+from tidefill.core.budget import Kept, size_of
 from tidefill.core.confirm import Anchor
 from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
@@ -536,6 +536,9 @@ class _Made:
 
     def remove(self, resource: str) -> None:
         self.engine._lake.remove(resource)
+
+    def kept(self, resource: str) -> Kept | None:
+        return self.engine._databases.kept(resource)
 
 
 @dataclass(frozen=True, slots=True)

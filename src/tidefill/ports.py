@@ -250,3 +250,6 @@ class Resources(Protocol):
 
     def remove(self, resource: str) -> None:
         """Remove it if it is there. Raises RetryLater if it cannot be reached: then it stays listed as residue."""
+
+    def kept(self, resource: str) -> Kept | None:
+        """How much of an upstream's log it keeps, now; None if it is no part of a log, or is not there."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
 from tidefill.core import budget, jobs, sizing, throttle
-from tidefill.core.budget import Kept, size_text
+from tidefill.core.budget import size_text
 from tidefill.core.confirm import Anchor, Truth, anchor_from_json, anchor_to_json
 from tidefill.core.jobs import Job, Pause
 from tidefill.core.keys import Key
@@ -72,7 +72,6 @@ class Machine(Protocol):
 
     shape: Shape
     resources: tuple[str, ...]
-    log_resources: tuple[str, ...]
 
     def prepare(self, released: Mapping[Table, Version]) -> None: ...
     def recover(self, job: Job, anchor: Anchor | None) -> Truth: ...
@@ -85,7 +84,6 @@ class Machine(Protocol):
     ) -> Compared: ...
     def check_keys(self, versions: Mapping[Table, Version]) -> None: ...
     def notices(self) -> list[str]: ...
-    def kept(self) -> list[Kept]: ...
     def publish(self) -> None: ...
     def release(self, versions: Mapping[Table, Version]) -> None: ...
     def close_heads(self) -> None: ...
@@ -111,6 +109,7 @@ class _Active:
     prepared: bool = False
     truth: Truth | None = None
     checked_s: float = 0.0
+    looked_s: float = 0.0
     committed_s: float = 0.0
     filled_s: float = 0.0
     filled_rows: int = 0
@@ -207,6 +206,7 @@ class Runner:
             self._let_go(job.id)
             told = "its input was built anew: a new generation begins" if moved else "a new generation begins"
             job = self._change(job, jobs.next_generation(self._new_uuid(), source), told)
+            self._let_go_of_logs(job)
         if job.life is Life.FAILED:
             if not job.wants_resume:
                 return self._stand(job)
@@ -218,10 +218,20 @@ class Runner:
             job = self._change(job, jobs.resumed, "resumed")
         return self._run(job)
 
+    def _let_go_of_logs(self, job: Job) -> None:
+        """Older generations will take in nothing more. What cannot be removed now is when the new one is published."""
+        for resource in job.resources:
+            with suppress(TidefillError):
+                if self._resources.kept(resource) is not None:
+                    self._resources.remove(resource)
+
     def _run(self, job: Job) -> Turn:
         job, active = self._activate(job)
-        if job.life is Life.PAUSED and self._gave_up_the_log(job, active.machine, stands=True):
+        if job.life is Life.PAUSED and self._gave_up_the_log(job, stands=True):
             return Turn(True, None)
+        if job.waiting == Reason.PAUSED.value and 0.0 <= self._clock.now_s() - active.looked_s < RECHECK_S:
+            return Turn(False)
+        active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
         knobs = replace(job.knobs(), target_lag_s=0.0) if self._hurry else job.knobs()
         glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
@@ -494,7 +504,7 @@ class Runner:
         if isinstance(error, CommitConflict):
             return Turn(False, 0.0)
         with suppress(TidefillError):
-            if active is not None and self._gave_up_the_log(job, active.machine, failed=active.failed):
+            if active is not None and self._gave_up_the_log(job, failed=active.failed):
                 return Turn(True, None)
         with suppress(TidefillError):
             self._change(job, lambda row: replace(row, waiting=error.fact))
@@ -510,16 +520,17 @@ class Runner:
         if job.settings.wal_limit is None:
             return Turn(False, None)
         with suppress(TidefillError):
-            self._gave_up_the_log(job, self._build(job), stands=True)
+            self._gave_up_the_log(job, stands=True)
         return Turn(False, RECHECK_S)
 
-    def _gave_up_the_log(self, job: Job, machine: Machine, *, stands: bool = False, failed: int = 0) -> bool:
+    def _gave_up_the_log(self, job: Job, *, stands: bool = False, failed: int = 0) -> bool:
         """Give it up if that was asked for, too much is kept, and the job does not move. First that is written down, so
         that whoever goes on after a crash knows why the slot is gone; then the slot is dropped."""
         limit = job.settings.wal_limit
         if limit is None:
             return False
-        over = [kept for kept in machine.kept() if budget.gives_up(kept, limit, stands=stands, failed=failed)]
+        logs = {name: kept for name in job.resources if (kept := self._resources.kept(name)) is not None}
+        over = [kept for kept in logs.values() if budget.gives_up(kept, limit, stands=stands, failed=failed)]
         if not over:
             return False
         self._let_go(job.id)
@@ -529,7 +540,7 @@ class Runner:
             hint="RESYNC the job to build it anew.",
         )
         self._change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
-        for resource in machine.log_resources:
+        for resource in logs:
             self._resources.remove(resource)  # it stays listed: whoever resumes or verifies the job makes it anew
         return True
 

@@ -17,6 +17,7 @@ from tidefill.core.keys import TOP, Key
 from tidefill.core.state import JobState, initial
 from tidefill.core.step import (
     FORWARD_SHARE,
+    LOOK_EVERY_S,
     PARALLELISM_MAX,
     RELEASE_EVERY_S,
     Changed,
@@ -403,7 +404,7 @@ def test_a_log_above_the_budget_holds_the_fill_back() -> None:
     for head in (5, 9):
         others = glimpse(head, kept=Kept(11, 1))
         assert plan_look(state(HALFWAY), others, SMALL, REPLICA).splits == {}
-        assert plan_step(state(HALFWAY), seen(others), SMALL, REPLICA) == Wait(Reason.LOG_BUDGET)
+        assert plan_step(state(HALFWAY), seen(others), SMALL, REPLICA) == Wait(Reason.LOG_BUDGET, LOOK_EVERY_S)
     late = glimpse(9, kept=Kept(11, 1), pace=Pace(since_commit_s=RELEASE_EVERY_S))
     assert plan_step(state(HALFWAY), seen(late), SMALL, REPLICA) == Step({"t": version(9)}, {"t": HALFWAY})
     assert plan_step(state(COVERED), seen(late), SMALL, REPLICA) == Finish(), "nothing is held back"

@@ -15,6 +15,7 @@ import psycopg
 
 from tests.replica.harness import Postgres
 from tidefill.backfill import Backfill
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry
 from tidefill.core.jobs import Job
 from tidefill.core.lifecycle import Life
@@ -22,6 +23,7 @@ from tidefill.core.sizing import Sizing
 from tidefill.core.step import Reason
 from tidefill.core.version import Version
 from tidefill.core.walk import Done, Split, Upto
+from tidefill.databases import Databases
 from tidefill.ports import Halves
 from tidefill.runner import LEASE_S, Runner
 from tidefill.testing.derivations import RowByRow
@@ -254,6 +256,10 @@ class Copy:
 
     def remove(self, resource: str) -> None:
         """Nothing is dropped here."""
+
+    def kept(self, resource: str) -> Kept | None:
+        """As the engine does it."""
+        return Databases(["shop"], lambda _: self._postgres.ours.url, str).kept(resource)
 
     def drop(self) -> None:
         """Table, slot and publication."""

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.replica.harness import Postgres
-from tests.replica.stress import Copy, SessionReader
+from tests.replica.stress import Copy, Effects, SessionReader
 from tidefill.core import jobs
 from tidefill.core.budget import Kept
 from tidefill.core.jobs import Pause
@@ -184,6 +184,50 @@ def test_a_job_that_has_failed_gives_its_slot_up_past_the_limit(copy: Held, post
     assert "[UPSTREAM_REPLACED]" in copy.job.failure.detail
 
 
+def test_a_table_that_is_gone_keeps_nothing_for_ever(copy: Held, postgres: Postgres) -> None:
+    # R25
+    copy.catch_up()
+    copy.set(wal_limit=4 * MB)
+    copy.sql("DROP TABLE TABLE_")
+    copy.catch_up()
+    assert copy.job.failure is not None
+    fill_the_log(postgres)
+    copy.turn()
+    assert (copy.job.failure.code, copy.slots) == ("LOG_GIVEN_UP", [])
+
+
+def test_the_slot_of_an_older_generation_is_not_kept_while_the_next_is_filled(copy: Held) -> None:
+    # R25
+    copy.catch_up()
+    copy.wish(jobs.wish_resync)
+    copy.until(lambda: copy.job.generation == 2)
+    copy.turn()
+    assert copy.job.life is Life.BACKFILLING
+    assert copy.slots == [f"{copy._name}_2"]
+    copy.catch_up().assert_equal()
+
+
+def test_a_paused_job_does_not_read_the_log_each_second(copy: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R25
+    copy.catch_up()
+    copy.wish(jobs.wish_pause(Pause.ALL))
+    copy.until(lambda: copy.job.life is Life.PAUSED)
+    copy.turn()
+    heads: list[Any] = []
+    open_head = Effects.open_head
+
+    def opened(self: Effects, *, first: bool) -> Any:
+        heads.append(first)
+        return open_head(self, first=first)
+
+    monkeypatch.setattr(Effects, "open_head", opened)
+    for _ in range(120):  # a second each, by the clock of the test
+        copy.turn()
+    assert len(heads) == 2
+    copy.wish(jobs.wish_resume)
+    copy.catch_up().assert_equal()
+
+
 # A server's own limit.
 
 
@@ -250,7 +294,9 @@ def test_a_server_that_will_soon_throw_the_log_away_presses(copy: Held, postgres
     # R25
     copy.catch_up()
     with keeping_little(postgres):
-        left = copy._upstreams[-1].kept().left
-        assert left is not None
-        assert left <= 32 * MB, "with the segment that is being written"
-    assert copy._upstreams[-1].kept().left is None
+        kept = copy._upstreams[-1].kept()
+        assert kept is not None
+        assert 0 < (kept.left or 0) <= 32 * MB, "with the segment that is being written"
+    kept = copy._upstreams[-1].kept()
+    assert kept is not None
+    assert kept.left is None

@@ -28,6 +28,7 @@ from tidefill.errors import InvalidSetting, UpstreamReplaced
 
 FORWARD_SHARE = 5
 PARALLELISM_MAX = 256
+LOOK_EVERY_S = 5.0  # at a log that is long: to read it is dear
 RELEASE_EVERY_S = 15.0  # as often as PostgreSQL notes in its log who is still open, without which it lets go of nothing
 
 
@@ -288,7 +289,7 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs) -> Plan:
     if knobs.fill_paused:
         return Wait(Reason.FILL_PAUSED)
     if held_back(glimpse, knobs):
-        return Wait(Reason.LOG_BUDGET)
+        return Wait(Reason.LOG_BUDGET, LOOK_EVERY_S)
     return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
 
 

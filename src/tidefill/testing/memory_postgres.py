@@ -133,6 +133,11 @@ class Server:
             else:
                 head.rows = {}
 
+    def kept(self, slot: Slot) -> Kept:
+        """One for each commit that is logged. Open transactions keep what came after them, whatever a slot says."""
+        start = min([slot.position, *(open_.since for open_ in self.pending.values())])
+        return Kept(len(self.log) - start, len(self.log) - slot.position)
+
     def drop_heads(self) -> None:
         """Our connections are cut."""
         for head in self.heads:
@@ -247,13 +252,9 @@ class PostgresLike:
         return False
 
     def kept(self) -> Kept | None:
-        """One for each commit that is logged. Open transactions keep what came after them, whatever a slot says."""
-        server = self._find()
-        slot = server.slots.get(self._slot)
-        if slot is None:
-            return Kept()
-        start = min([slot.position, *(open_.since for open_ in server.pending.values())])
-        return Kept(len(server.log) - start, len(server.log) - slot.position)
+        """By the slot."""
+        slot = self._find().slots.get(self._slot)
+        return None if slot is None else self._find().kept(slot)
 
     def check(self, at: Version) -> None:
         """The same server, and a slot that still holds all that was not taken in."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tidefill.backfill import Backfill
 from tidefill.core import jobs
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Effect, Entry
 from tidefill.core.jobs import Job, Pause, Settings
 from tidefill.core.keys import Key
@@ -195,6 +196,12 @@ class Simulation:
                 if path == name:
                     del self.catalog.published[published]
         self.world.effect("resource.removed")
+
+    def kept(self, resource: str) -> Kept | None:
+        """What a slot keeps (the runner's port)."""
+        kind, _, name = resource.partition(":")
+        slot = self.server.slots.get(name) if kind == "slot" and self.setup.postgres else None
+        return None if slot is None else self.server.kept(slot)
 
     def _create_job(self) -> str:
         self.jobs_made += 1

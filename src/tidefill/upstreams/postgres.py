@@ -40,6 +40,7 @@ from tidefill.upstreams.postgres_table import (
     check_fit,
     check_published,
     check_same,
+    kept_by,
     log_gone,
 )
 from tidefill.upstreams.postgres_types import PgColumn, is_text, key_type, mapped, quoted_text
@@ -220,10 +221,10 @@ class PostgresUpstream(Generic[F]):
         """The log is kept for as long as it is needed, or `kept` says how much is left."""
         return False
 
-    def kept(self) -> Kept:
+    def kept(self) -> Kept | None:
         """By the slot."""
         with self._admin() as admin:
-            return self._table.kept(admin)
+            return kept_by(admin, self._table.slot)
 
     def lag_s(self, at: Version) -> float:
         """The age of the first commit to the table that was not taken in."""
@@ -497,6 +498,12 @@ def _oldest(admin: psycopg.Connection[Any]) -> str:
         if row is not None:
             return str(row[0])
     return "a transaction"
+
+
+def kept_by_slot(server: PostgresServer, name: str) -> Kept | None:
+    """None if it is not there."""
+    with closing(server.session("tidefill")) as session:
+        return kept_by(session, name)
 
 
 def remove_slot(server: PostgresServer, name: str) -> None:

@@ -210,17 +210,20 @@ class PgTable:
             row = session.execute(_CONFIRMED, (self.slot,)).fetchone()
         return None if row is None else lsn_number(row[0])
 
-    def kept(self, session: psycopg.Connection[Any]) -> Kept:
-        """What the slot keeps; nothing if it is not there, or if the server has thrown it away."""
-        with translated(f"the slot {self.slot}"):
-            row = session.execute(_KEPT, (self.slot,)).fetchone()
-        total, ours, left = row or (0, 0, None)
-        return Kept(max(0, total or 0), max(0, ours or 0) if total else 0, left)
-
     def is_lost(self, session: psycopg.Connection[Any]) -> bool:
         """Whether the server has thrown away log that the slot needed."""
         with translated(f"the slot {self.slot}"):
             return session.execute(_IS_LOST, (self.slot,)).fetchone() is not None
+
+
+def kept_by(session: psycopg.Connection[Any], slot: str) -> Kept | None:
+    """What the slot keeps: nothing if the server has thrown it away. None if there is no such slot."""
+    with translated(f"the slot {slot}"):
+        row = session.execute(_KEPT, (slot,)).fetchone()
+    if row is None:
+        return None
+    total, ours, left = row
+    return Kept(max(0, total), max(0, ours or 0), left) if total is not None else Kept()
 
 
 def _survey(found: dict[str, Any]) -> Survey:
