@@ -500,7 +500,7 @@ class Runner:
             active.machine.close_heads()
             if not isinstance(error, NotYet):
                 active.truth, active.prepared = None, False
-            active.failed = 0 if isinstance(error, NotYet) else active.failed + 1
+            active.failed = 0 if isinstance(error, (NotYet, CommitConflict)) else active.failed + 1
         if isinstance(error, CommitConflict):
             return Turn(False, 0.0)
         with suppress(TidefillError):
