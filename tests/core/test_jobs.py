@@ -138,7 +138,8 @@ def test_pause_and_resume() -> None:
 
 @pytest.mark.parametrize("life", [Life.PAUSED, Life.BACKFILLING, Life.LIVE])
 def test_a_job_that_gave_its_log_up_has_failed(life: Life) -> None:
-    row = jobs.gave_up(LogGivenUp("given up", detail="d", hint="h"))(replace(JOB, life=life))
+    row = jobs.gave_up(LogGivenUp("given up", detail="d", hint="h"))(replace(JOB, life=life, pause=Pause.ALL))
+    assert row.pause is Pause.NOTHING, "or a new generation would stand still too"
     assert (row.life, row.failure) == (Life.FAILED, Failure("LOG_GIVEN_UP", "given up", "d", "h"))
 
 

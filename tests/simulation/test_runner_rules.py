@@ -141,7 +141,6 @@ def test_a_paused_job_gives_up_a_log_above_the_limit_and_is_built_anew() -> None
     assert (failure.code, stage.server.slots) == ("LOG_GIVEN_UP", {})
     assert "RESYNC" in failure.hint
     assert stage.job.wants_resync, "as a person asks for it"
-    stage.wish(jobs.wish_resume)
     stage.go(lambda: stage.job.generation == 2 and stage.job.life is Life.LIVE)
     stage.rest()
 

@@ -253,16 +253,17 @@ def failed(error: TidefillError) -> Callable[[Job], Job]:
 
 def gave_up(error: TidefillError) -> Callable[[Job], Job]:
     """FAILED, because what the job would need to go on was given up. A job that had failed before keeps that reason in
-    the detail, but now it takes more to mend it."""
+    the detail, but now it takes more to mend it. A pause is over: RESYNC shall be enough."""
 
     def given_up(job: Job) -> Job:
+        pause = Pause.NOTHING if job.pause is Pause.ALL else job.pause
         if job.life is not Life.FAILED:
-            return failed(error)(job)
+            return replace(failed(error)(job), pause=pause)
         if job.failure and job.failure.code == error.code:
             return job
         before = f" It had failed before: {job.failure.fact} [{job.failure.code}]" if job.failure else ""
         failure = Failure(error.code, error.fact, error.detail + before, error.hint)
-        return replace(job, failure=failure, wants_resume=False)
+        return replace(job, failure=failure, wants_resume=False, pause=pause)
 
     return given_up
 
