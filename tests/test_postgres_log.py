@@ -8,6 +8,8 @@ import pytest
 
 from tidefill.core.version import Snapshot, lies_between
 from tidefill.errors import Bug
+from tidefill.upstreams import postgres_log
+from tidefill.upstreams.postgres_backlog import Backlog
 from tidefill.upstreams.postgres_log import (
     lsn_number,
     lsn_text,
@@ -97,9 +99,19 @@ def test_the_log_is_needed_from_the_first_commit_that_is_not_seen() -> None:
     # R22
     seen = Snapshot(10, 13, frozenset({11}))
     messages = [part for xid, at in ((10, 1), (11, 2), (12, 3)) for part in (begin(xid, at), commit())]
-    found = told(transactions(messages, frozenset({OURS}), ["id"]), seen, 9)
-    assert (set(found.transactions), found.safe) == ({10, 12}, 2)
-    assert told((), seen, 9).safe == 9
+    found = told(transactions(messages, frozenset({OURS}), ["id"]), seen, 9, Backlog(1))
+    assert ({xid for xid, _ in found.backlog.held()}, found.safe) == ({10, 12}, 2)
+    assert told((), seen, 9, Backlog(1)).safe == 9
+
+
+def test_a_large_transaction_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # R38
+    monkeypatch.setattr(postgres_log, "PART_KEYS", 10)
+    inserts = [row("I", OURS, values("N", str(number))) for number in range(25)]
+    parts = list(transactions([begin(7, 3), relation(OURS, "id"), *inserts, commit()], frozenset({OURS}), ["id"]))
+    assert [(part.xid, part.at, len(part.keys)) for part in parts] == [(7, 3, 10), (7, 3, 10), (7, 3, 5)]
+    backlog = told(parts, Snapshot(9, 9), 9, Backlog(1)).backlog
+    assert backlog.after(Snapshot(7, 7)).keys == 25
 
 
 def test_a_number_of_32_bits_is_the_nearest_to_the_newest_snapshot() -> None:

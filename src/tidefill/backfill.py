@@ -32,7 +32,7 @@ from tidefill.core.step import (
     plan_look,
 )
 from tidefill.core.version import Version, newer
-from tidefill.core.walk import Split
+from tidefill.core.walk import Range, Split
 from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Unreadable, VerifyFailed
 from tidefill.ports import Append, Compared, Derivation, Halves, Merge, Replace, Target, TargetWrite, Upstream
 
@@ -56,7 +56,11 @@ class Backfill(Generic[F]):
         derivation: Derivation[F],
         target: Target[F],
         new_uuid: Callable[[], str],
+        *,
+        by_key: bool = False,
     ) -> None:
+        """`by_key`: the walk is the target's key, so that a range of the one is a range of the other."""
+        self._by_key = by_key
         self._upstreams = upstreams
         self._derivation = derivation
         self._target = target
@@ -95,7 +99,8 @@ class Backfill(Generic[F]):
             head = held.version
         else:
             head = self._open(table, now_s, first=False)
-        return TableSeen(head, upstream.readable(at), upstream.pressing(at), upstream.lag_s(at))
+        kept = upstream.kept()
+        return TableSeen(head, upstream.readable(at), upstream.pressing(at), upstream.lag_s(at), kept)
 
     def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
         """Whether the open head is the state's version and may be kept a little longer: chunks are read at it."""
@@ -242,13 +247,15 @@ class Backfill(Generic[F]):
     def _covered(self, state: JobState) -> dict[Occurrence, F]:
         return {name: self._whole_input(name, state) for name in self.shape.tables}
 
-    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> int:
-        """Compare the target with a recompute at these versions, whose covered rows are those of the state's, and with
-        what the key promises; how many rows there are. On a difference the log is asked first: perhaps somebody touched
-        the target."""
+    def verify(
+        self, job: Job, truth: Truth, versions: Mapping[Table, Version], after: Key | None, rows: int
+    ) -> Compared:
+        """Compare the next piece of the target, about so many rows after that key, with a recompute at these versions,
+        whose covered rows are those of the state's, and with what the key promises. On a difference the log is asked
+        first: perhaps somebody touched the target."""
         with self._saying_what_is_lost(versions):
             self.check_keys(versions)
-            compared = self.compare(truth, versions)
+            compared = self._compare(truth, versions, self._piece(versions, after, rows))
         if compared.differences:
             self.recover(job, truth.anchor(job.generation_uuid))
             raise VerifyFailed(
@@ -256,27 +263,48 @@ class Backfill(Generic[F]):
                 detail="; ".join(compared.differences),
                 hint="RESYNC the job to build it anew, and please report this.",
             )
-        return compared.rows
+        return compared
 
     def check_keys(self, versions: Mapping[Table, Version]) -> None:
         """KeyNotUnique, naming them."""
         for table, upstream in self._upstreams.items():
             upstream.check_keys(versions[table])
 
-    def compare(self, truth: Truth, versions: Mapping[Table, Version]) -> Compared:
-        """The target with a recompute of what it covers at these versions."""
-        at = JobState(truth.state.generation, truth.state.step, versions, truth.state.coverage)
-        expected = self._derivation.whole(self._covered(at))
+    def _piece(self, versions: Mapping[Table, Version], after: Key | None, rows: int) -> Range | None:
+        """What is compared at a time. A version that lasts is compared whole (None). One that has to be held for us is
+        not held for so long, if a range of the walk can be told in the target."""
+        if not self._by_key or all(upstream.lasting for upstream in self._upstreams.values()):
+            return None
+        ((table, upstream),) = self._upstreams.items()
+        left = Split(after, None)
+        bounds = walk.usable(left, upstream.bounds(left, rows, versions[table]))
+        return Range(after, bounds[0] if bounds else None)
+
+    def _compare(
+        self, truth: Truth, versions: Mapping[Table, Version], piece: Range | None, but: F | None = None
+    ) -> Compared:
+        """The target with a recompute of what it covers at these versions, whole or a piece of it."""
+        expected = self._derivation.whole(
+            {
+                name: self._upstream(name).rows(self._covered_in(name, truth.state, piece), versions[table])
+                for name, table in self.shape.tables.items()
+            }
+        )
         for table, upstream in self._upstreams.items():
             upstream.check(versions[table])
-        return self._target.compare(expected, truth.checked)
+        compared = self._target.compare(expected, truth.checked, but, piece)
+        return replace(compared, upto=None if piece is None else piece.upto)
 
-    def compare_now(self, truth: Truth) -> Compared:
-        """The target as it is with a recompute of what it covers. Where its version cannot be read any more, with the
-        newest one, but for what changed since."""
+    def _covered_in(self, name: Occurrence, state: JobState, piece: Range | None) -> tuple[Range, ...]:
+        covered = walk.covered_ranges(state.coverage[name])
+        return covered if piece is None else walk.common(covered, piece)
+
+    def compare_now(self, truth: Truth, after: Key | None, rows: int) -> Compared:
+        """The next piece of the target as it is, about so many rows after that key, with a recompute of what it covers.
+        Where its version cannot be read any more, with the newest one, but for what changed since."""
         state = truth.state
         if all(upstream.lasting for upstream in self._upstreams.values()):
-            return self.compare(truth, state.versions)
+            return self._compare(truth, state.versions, None)
         ((table, upstream),) = self._upstreams.items()
         (name,) = self.shape.tables
         at, coverage = state.versions[table], state.coverage[name]
@@ -285,9 +313,8 @@ class Backfill(Generic[F]):
             changed = upstream.changed(at, head, coverage)
             if changed is Changed.ALL:
                 raise NotYet("all of the input has changed since the last commit", hint="Wait for the next one.")
-            expected = self._derivation.whole({name: upstream.rows(walk.covered_ranges(coverage), head)})
             but = upstream.changes(at, head, coverage).removed if changed is Changed.SOME else None
-            return self._target.compare(expected, truth.checked, but)
+            return self._compare(truth, {table: head}, self._piece({table: head}, after, rows), but)
 
     def publish(self) -> None:
         """Show this generation under the job's name."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidefill.core.budget import Kept
 from tidefill.core.jobs import Job
 from tidefill.definitions import JobDefinition
 from tidefill.errors import BadInput, RetryLater, TidefillError, Unavailable
@@ -139,6 +140,16 @@ class Databases:
             raise
         except TidefillError as error:
             raise Unavailable(f"the {kind} {name} cannot be removed", detail=str(error)) from error
+
+    def kept(self, resource: str) -> Kept | None:
+        """What a slot keeps, if it is there; a publication goes with it, and keeps nothing itself."""
+        kind, _, where = resource.partition(":")
+        connection, _, name = where.partition("/")
+        if kind != "slot":
+            return Kept() if kind == "publication" else None
+        with with_extra("postgres"):
+            from tidefill.upstreams.postgres import kept_by_slot
+        return kept_by_slot(self._server(connection), name)
 
     def answer(self, connection: str) -> Answer:
         """What the server of a connection says of itself."""

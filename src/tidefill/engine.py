@@ -23,10 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.config import SPARK_REMOTE, Config
 from tidefill.core import jobs
+from tidefill.core.budget import Kept, size_of
+from tidefill.core.confirm import Anchor
 from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
+from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Life
-from tidefill.core.sizing import Sizing
+from tidefill.core.sizing import CEILING_ROWS, Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
 from tidefill.core.version import Number, Point, includes
@@ -50,12 +53,14 @@ from tidefill.errors import (
     TimedOut,
     UnknownJob,
     UnknownTable,
+    Unreadable,
     UnsupportedQuery,
     WrongState,
 )
 from tidefill.extras import with_extra
 from tidefill.logs import log_to
 from tidefill.owners import is_gone, new_owner
+from tidefill.ports import Compared
 from tidefill.runner import Runner, anchor_from_text, versions_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
@@ -74,8 +79,10 @@ WAIT_POLL_S = 0.2
 FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
-VERIFY_ATTEMPTS = 5
-SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify")
+VERIFY_ATTEMPTS = 5  # at one piece
+DIFFERENCES_MAX = 10
+SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify", "wal_budget", "wal_limit")
+SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
 NEVER = Number(1 << 62)  # a version that no table has
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
@@ -339,6 +346,7 @@ class Engine:
 
     def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
+        _check_sizes(definition, asked)
         settings = _settings(Settings(chunk_rows=explained.chunk_rows), asked)
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
@@ -497,30 +505,43 @@ class Engine:
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
 
     def _verify(self, row: Row) -> Verified:
-        """While it is compared, a runner may let go of what the comparison needs: then it is begun again."""
+        """Piece by piece: each is compared with the job as it is then, which goes on meanwhile."""
+        began_s, machine = time.monotonic(), self._build(row)
+        rows, differences, upto = 0, list[str](), None
+        while True:
+            anchor, compared = self._verify_piece(row, machine, upto)
+            rows, upto = rows + compared.rows, compared.upto
+            differences += compared.differences
+            if upto is None or len(differences) >= DIFFERENCES_MAX:
+                took_s = time.monotonic() - began_s
+                return Verified(version_of(anchor), rows, took_s, tuple(differences[:DIFFERENCES_MAX]))
+
+    def _verify_piece(self, row: Row, machine: Any, after: Key | None) -> tuple[Anchor, Compared]:
+        """While it is compared, a runner may let go of what the comparison needs, or the snapshot may have to be given
+        up: then this piece is begun again, half as large."""
+        piece_rows = CEILING_ROWS
         for _ in range(VERIFY_ATTEMPTS):
+            now = self._store.job(row.id)
+            if now is None or now.generation != row.generation:
+                raise NotYet(f"{row.name} was dropped or built anew while it was compared", hint="Try again.")
             try:
-                return self._verify_once(row)
+                return self._compare(now, machine, after, piece_rows)
             except HistoryGone:
-                now = self._store.job(row.id)
-                if now is None or (now.released, now.anchor) == (row.released, row.anchor):
+                then = self._store.job(row.id)
+                if then is None or (then.released, then.anchor) == (now.released, now.anchor):
                     raise
-                row = now
+            except Unreadable:
+                piece_rows = max(1, piece_rows // 2)
         raise NotYet(f"{row.name} moves on too fast to be compared", hint="Pause it, or try again.")
 
-    def _verify_once(self, row: Row) -> Verified:
+    def _compare(self, row: Row, machine: Any, after: Key | None, rows: int) -> tuple[Anchor, Compared]:
         anchor = anchor_from_text(row.anchor)
         if anchor is None:
             raise NotYet(f"{row.name} has nothing to verify yet")
-        began_s = time.monotonic()
-        machine = self._build(row)
         if job_from_text(row.definition).connection:
             machine.prepare(versions_from_text(row.released))
         truth = machine.recover(row, anchor)
-        compared = machine.compare_now(truth)
-        took_s = time.monotonic() - began_s
-        version = version_of(truth.anchor(row.generation_uuid))
-        return Verified(version, compared.rows, took_s, compared.differences)
+        return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)
 
     def _source(self, row: Row) -> str:
         """The generations of other jobs that it reads, if they are live; empty if it reads tables."""
@@ -542,6 +563,9 @@ class _Made:
 
     def remove(self, resource: str) -> None:
         self.engine._lake.remove(resource)
+
+    def kept(self, resource: str) -> Kept | None:
+        return self.engine._databases.kept(resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -612,6 +636,7 @@ class Job:
 
     def alter(self, **settings: Any) -> None:
         """Change settings while it runs; None lifts a limit."""
+        _check_sizes(self.definition(), settings)
         self._wish(lambda row: jobs.wish_settings(_settings(row.settings, settings))(row))
 
     def resync(self) -> None:
@@ -683,7 +708,7 @@ def check_setting_names(names: Iterable[str]) -> None:
 
 def _settings(before: Settings, asked: dict[str, Any]) -> Settings:
     check_setting_names(asked)
-    changes = {name: value for name, value in asked.items() if name != "target_lag"}
+    changes = {name: value for name, value in asked.items() if name not in ("target_lag", *SIZES)}
     for name, value in changes.items():
         if name == "verify":
             if type(value) is not bool:
@@ -692,6 +717,7 @@ def _settings(before: Settings, asked: dict[str, Any]) -> Settings:
             raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
     if "target_lag" in asked:
         changes["target_lag_s"] = _seconds(asked["target_lag"])
+    changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
     return replace(before, **changes)
 
 
@@ -705,6 +731,26 @@ def _seconds(lag: object) -> float:
     if match is None:
         raise InvalidSetting(f"target_lag is {lag!r}", hint="Write it like '30 seconds' or '5 minutes'.")
     return float(match[1]) * _LAG_UNITS_S[match[2]]
+
+
+def _bytes(name: str, size: object) -> int | None:
+    """`10 GB`, a number of bytes, or None."""
+    found = size if size is None or type(size) is int else size_of(str(size))
+    if found is None and size is not None:
+        raise InvalidSetting(f"{name} is {size!r}", hint="Write it like '10 GB' or '500 MB', or NONE.")
+    return found
+
+
+def _check_sizes(definition: JobDefinition, asked: Iterable[str]) -> None:
+    """InvalidSetting for settings that would say nothing, or that would have us drop what is not ours."""
+    for name in (name for name in asked if name in SIZES):
+        if not definition.connection:
+            raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
+        if name == "wal_limit" and definition.slot:
+            raise InvalidSetting(
+                f"wal_limit would drop the slot {definition.slot}, which somebody else made",
+                hint="Set max_slot_wal_keep_size on the server instead.",
+            )
 
 
 def _reads(name: str) -> Callable[[Row], bool]:

@@ -161,6 +161,12 @@ class HistoryGone(Stopped):
     code = "HISTORY_GONE"
 
 
+class LogGivenUp(Stopped):
+    """A job that stood still kept more of a server's log than its `wal_limit`, so its slot was dropped."""
+
+    code = "LOG_GIVEN_UP"
+
+
 class UpstreamReplaced(Stopped):
     """Under the same name there is now another table, or its past was rewritten."""
 

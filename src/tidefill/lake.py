@@ -406,7 +406,8 @@ class Lake:
     ) -> Backfill[DataFrame]:
         path = self.path(job, job.generation)
         target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded)
-        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex)
+        by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
+        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex, by_key=by_key)
 
     def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:
         session = job_session(self.spark)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry, Payload
 from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
@@ -58,10 +59,12 @@ class Replace(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How many rows there should be, and up to ten in which the target differs, as a person reads them."""
+    """How many rows there should be, and up to ten in which the target differs, as a person reads them. `upto`: where
+    the piece ended that was compared; None at the end of the walk."""
 
     rows: int
     differences: tuple[str, ...] = ()
+    upto: Key | None = None
 
 
 TargetWrite: TypeAlias = Append[F] | Merge[F] | Replace[F]
@@ -92,6 +95,9 @@ class Upstream(Protocol[F]):
 
     def pressing(self, at: Version) -> bool:
         """Whether the history since this version is half way to its end."""
+
+    def kept(self) -> Kept | None:
+        """How much of its log is kept for this reader, now; None if no log is."""
 
     def lag_s(self, at: Version) -> float:
         """For how long there have been changes after this version; 0 if there are none, or if it is not known."""
@@ -175,9 +181,9 @@ class Target(Protocol[F]):
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
 
-    def compare(self, expected: F, version: int, but: F | None = None) -> Compared:
-        """The target at this version of its log with `expected`, but for rows with the keys in `but`. (Another runner
-        may have committed since.)"""
+    def compare(self, expected: F, version: int, but: F | None = None, within: Range | None = None) -> Compared:
+        """The target at this version of its log with `expected`, but for rows with the keys in `but`; only rows whose
+        key lies `within` a range, if one is given. (Another runner may have committed since.)"""
 
     def publish(self) -> None:
         """Show this generation under the job's name."""
@@ -245,3 +251,6 @@ class Resources(Protocol):
 
     def remove(self, resource: str) -> None:
         """Remove it if it is there. Raises RetryLater if it cannot be reached: then it stays listed as residue."""
+
+    def kept(self, resource: str) -> Kept | None:
+        """How much of an upstream's log it keeps, now; None if it is no part of a log, or is not there."""

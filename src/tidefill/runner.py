@@ -16,14 +16,30 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
-from tidefill.core import jobs, sizing, throttle
+from tidefill.core import budget, jobs, sizing, throttle
+from tidefill.core.budget import size_text
 from tidefill.core.confirm import Anchor, Truth, anchor_from_json, anchor_to_json
 from tidefill.core.jobs import Job, Pause
+from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Event, Life
 from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState, Table
-from tidefill.core.step import Finish, Glimpse, Knobs, Pace, Plan, Reason, Seen, Shape, Step, Verify, Wait, plan_step
+from tidefill.core.step import (
+    Finish,
+    Glimpse,
+    Knobs,
+    Pace,
+    Plan,
+    Reason,
+    Seen,
+    Shape,
+    Step,
+    Verify,
+    Wait,
+    kept_logs,
+    plan_step,
+)
 from tidefill.core.throttle import Bucket
 from tidefill.core.version import Number, Version, version_from_json, version_to_json
 from tidefill.errors import (
@@ -31,14 +47,16 @@ from tidefill.errors import (
     CommitConflict,
     Conflict,
     Fenced,
+    LogGivenUp,
     NotYet,
     RetryLater,
     StateUnreadable,
     TidefillError,
     Unavailable,
     UnknownJob,
+    Unreadable,
 )
-from tidefill.ports import Clock, Resources, Store
+from tidefill.ports import Clock, Compared, Resources, Store
 
 LEASE_S = 60.0
 BACKOFF_MAX_S = 30.0
@@ -61,7 +79,9 @@ class Machine(Protocol):
     def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float) -> Glimpse: ...
     def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen: ...
     def execute(self, job: Job, truth: Truth, step: Step) -> Truth: ...
-    def verify(self, job: Job, truth: Truth, versions: Mapping[Table, Version]) -> int: ...
+    def verify(
+        self, job: Job, truth: Truth, versions: Mapping[Table, Version], after: Key | None, rows: int
+    ) -> Compared: ...
     def check_keys(self, versions: Mapping[Table, Version]) -> None: ...
     def notices(self) -> list[str]: ...
     def publish(self) -> None: ...
@@ -89,12 +109,25 @@ class _Active:
     prepared: bool = False
     truth: Truth | None = None
     checked_s: float = 0.0
+    looked_s: float = 0.0
     committed_s: float = 0.0
     filled_s: float = 0.0
     filled_rows: int = 0
     lag: Lag = field(default_factory=Lag)
     told: set[str] = field(default_factory=set)
     pace: Pace = field(default_factory=Pace)
+    failed: int = 0
+    verified: _Verified | None = None
+
+
+@dataclass(slots=True)
+class _Verified:
+    """How far a verification has come, and how many rows are compared at a time."""
+
+    began_s: float
+    piece_rows: int
+    rows: int = 0
+    upto: Key | None = None
 
 
 class Runner:
@@ -147,6 +180,8 @@ class Runner:
         try:
             turn = self._advance(job)
             self._failures.pop(job_id, None)
+            if job_id in self._active:
+                self._active[job_id].failed = 0
             return turn
         except (Conflict, UnknownJob):
             self._let_go(job_id)
@@ -171,9 +206,10 @@ class Runner:
             self._let_go(job.id)
             told = "its input was built anew: a new generation begins" if moved else "a new generation begins"
             job = self._change(job, jobs.next_generation(self._new_uuid(), source), told)
+            self._let_go_of_logs(job)
         if job.life is Life.FAILED:
             if not job.wants_resume:
-                return Turn(False, None)
+                return self._stand(job)
             self._let_go(job.id)
             job = self._change(job, jobs.resumed, "resumed after a failure")
         if job.pause is Pause.ALL and job.life is not Life.PAUSED:
@@ -182,8 +218,20 @@ class Runner:
             job = self._change(job, jobs.resumed, "resumed")
         return self._run(job)
 
+    def _let_go_of_logs(self, job: Job) -> None:
+        """Older generations will take in nothing more. What cannot be removed now is when the new one is published."""
+        for resource in job.resources:
+            with suppress(TidefillError):
+                if self._resources.kept(resource) is not None:
+                    self._resources.remove(resource)
+
     def _run(self, job: Job) -> Turn:
         job, active = self._activate(job)
+        if job.life is Life.PAUSED and self._gave_up_the_log(job, stands=True):
+            return Turn(True, None)
+        if job.waiting == Reason.PAUSED.value and 0.0 <= self._clock.now_s() - active.looked_s < RECHECK_S:
+            return Turn(False)
+        active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
         knobs = replace(job.knobs(), target_lag_s=0.0) if self._hurry else job.knobs()
         glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
@@ -197,6 +245,7 @@ class Runner:
             case Wait(reason, for_s):
                 return self._wait(job, active, glimpse, reason, for_s)
             case Finish():
+                active.verified = None
                 self._change(job, jobs.happened(Event.FILLED), "filled; verifying")
                 return Turn(True, 0.0)
             case Verify(versions):
@@ -286,7 +335,8 @@ class Runner:
             active.sizing = sizing.after_trouble(active.sizing) if step.chunks else active.sizing
             raise
         ended_s = self._clock.now_s()
-        active.lag = active.lag if after.state.versions == truth.state.versions else Lag(0, 0.0)
+        if after.state.versions != truth.state.versions:
+            active.lag = Lag(0, 0.0, active.lag.log_bytes)
         self._account(active, step, after, max(0.0, ended_s - began_s), ended_s)
         self._report(job, active, after)
         active.truth, active.checked_s = after, ended_s
@@ -337,19 +387,31 @@ class Runner:
             heads = {table: look.head for table, look in glimpse.tables.items()}
             self._release_idle(job, active, heads)
         active.machine.close_heads()
-        if job.waiting != reason.value:
+        if job.waiting != reason.value or self._is_outdated(job, active.lag):
             self._change(job, lambda row: replace(row, waiting=reason.value, progress=self._now(row, active.lag)))
         return Turn(False, POLL_S if for_s is None else min(max(for_s, 0.0), BACKOFF_MAX_S))
 
     def _now(self, job: Job, lag: Lag) -> Progress | None:
         """The progress as it was, with the lag as it is."""
         at_s = self._clock.now_s()
-        return job.progress and replace(job.progress, lag_versions=lag.versions, lag_s=lag.s, at_s=at_s)
+        return job.progress and replace(
+            job.progress, lag_versions=lag.versions, lag_s=lag.s, log_bytes=lag.log_bytes, at_s=at_s
+        )
+
+    def _is_outdated(self, job: Job, lag: Lag) -> bool:
+        """Whether a job that waits on for the same thing has told too long ago how much log is kept for it."""
+        told = job.progress
+        if told is None or told.at_s is None or told.log_bytes == lag.log_bytes:
+            return False
+        return not 0.0 <= self._clock.now_s() - told.at_s < RECHECK_S
 
     def _notify(self, job: Job, active: _Active, glimpse: Glimpse) -> None:
         """Say once what a person should know."""
         pressing = [table for table, look in glimpse.tables.items() if look.pressing]
         notices = [f"half of the time for which {table} keeps its history is over" for table in pressing]
+        allowed = job.settings.wal_budget
+        if allowed is not None and any(2 * kept.total > allowed for kept in kept_logs(glimpse)):
+            notices.append(f"the server keeps more than {size_text(allowed // 2)} of its log for this job")
         for notice in (*notices, *active.machine.notices()):
             if notice not in active.told:
                 active.told.add(notice)
@@ -365,11 +427,13 @@ class Runner:
             active.machine.release(heads)
 
     def _verify(self, job: Job, active: _Active, truth: Truth, versions: Mapping[Table, Version]) -> Turn:
-        """Verified: live, unless there is a wish that has not been looked at."""
-        began_s = self._clock.now_s()
+        """A piece of it. Verified: live, unless there is a wish that has not been looked at."""
         if job.settings.verify:
-            rows = active.machine.verify(job, truth, versions)
-            told = f"verified: {rows} rows equal a recompute, found in {self._clock.now_s() - began_s:.1f} s"
+            done = self._verify_piece(job, active, truth, versions)
+            if done.upto is not None:
+                return Turn(True, 0.0)
+            active.verified = None
+            told = f"verified: {done.rows} rows equal a recompute, found in {self._clock.now_s() - done.began_s:.1f} s"
         else:
             active.machine.check_keys(versions)
             told = "not verified, as it was asked"
@@ -380,6 +444,19 @@ class Runner:
             active.machine.publish()
             self._tidy(after, active)
         return Turn(True, 0.0)
+
+    def _verify_piece(self, job: Job, active: _Active, truth: Truth, versions: Mapping[Table, Version]) -> _Verified:
+        """Every commit is right by itself, so each piece may be compared at another version; those that were compared
+        before need not be again. A piece that was given up is tried again, half as large."""
+        now = active.verified = active.verified or _Verified(self._clock.now_s(), active.sizing.ceiling_rows)
+        try:
+            compared = active.machine.verify(job, truth, versions, now.upto, now.piece_rows)
+        except (Unavailable, Unreadable):
+            now.piece_rows = max(1, now.piece_rows // 2)
+            raise
+        now.rows += compared.rows
+        now.upto = compared.upto
+        return now
 
     def _tidy(self, job: Job, active: _Active) -> Job:
         """Remove what older generations left; at every start too, for the last attempt may have been cut off."""
@@ -423,8 +500,12 @@ class Runner:
             active.machine.close_heads()
             if not isinstance(error, NotYet):
                 active.truth, active.prepared = None, False
+            active.failed = 0 if isinstance(error, (NotYet, CommitConflict)) else active.failed + 1
         if isinstance(error, CommitConflict):
             return Turn(False, 0.0)
+        with suppress(TidefillError):
+            if active is not None and self._gave_up_the_log(job, failed=active.failed):
+                return Turn(True, None)
         with suppress(TidefillError):
             self._change(job, lambda row: replace(row, waiting=error.fact))
         return self._back_off(job.id)
@@ -433,6 +514,35 @@ class Runner:
         failures = self._failures.get(job_id, 0) + 1
         self._failures[job_id] = failures
         return Turn(False, min(2.0 ** min(failures, 10) / 2, BACKOFF_MAX_S))
+
+    def _stand(self, job: Job) -> Turn:
+        """A job that has failed stands still, and still a server may keep its log for it."""
+        if job.settings.wal_limit is None:
+            return Turn(False, None)
+        with suppress(TidefillError):
+            self._gave_up_the_log(job, stands=True)
+        return Turn(False, RECHECK_S)
+
+    def _gave_up_the_log(self, job: Job, *, stands: bool = False, failed: int = 0) -> bool:
+        """Give it up if that was asked for, too much is kept, and the job does not move. First that is written down, so
+        that whoever goes on after a crash knows why the slot is gone; then the slot is dropped."""
+        limit = job.settings.wal_limit
+        if limit is None:
+            return False
+        logs = {name: kept for name in job.resources if (kept := self._resources.kept(name)) is not None}
+        over = [kept for kept in logs.values() if budget.gives_up(kept, limit, stands=stands, failed=failed)]
+        if not over:
+            return False
+        self._let_go(job.id)
+        error = LogGivenUp(
+            f"{job.name} stood still, and the log that a server kept for it was given up",
+            detail=f"{size_text(over[0].ours)} waited to be taken in. Its wal_limit is {size_text(limit)}.",
+            hint="RESYNC the job to build it anew.",
+        )
+        self._change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
+        for resource in logs:
+            self._resources.remove(resource)  # it stays listed: whoever resumes or verifies the job makes it anew
+        return True
 
     def _fail(self, job: Job, error: TidefillError) -> Turn:
         self._let_go(job.id)
@@ -469,7 +579,8 @@ def _lag(state: JobState, glimpse: Glimpse) -> Lag:
         and isinstance(at.point, Number)
     ]
     versions = max(0, *behind) if behind else None
-    return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None))
+    log_bytes = max((kept.total for kept in kept_logs(glimpse)), default=None)
+    return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None), log_bytes)
 
 
 def anchor_from_text(text: str) -> Anchor | None:

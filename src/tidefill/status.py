@@ -42,7 +42,7 @@ class SplitStatus:
 class Status:
     """A job as a person sees it. `version`: of its input, that the target stands for. `runs`: whether some process
     runs it now. `published`: whether a generation of it can be read. `wishes`: what was asked for and not done yet.
-    `seen_s`: how old the figures are."""
+    `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it."""
 
     name: str
     kind: str
@@ -64,6 +64,7 @@ class Status:
     lag_versions: int | None = None
     lag_s: float | None = None
     seen_s: float | None = None
+    log_bytes: int | None = None
 
     @property
     def percent(self) -> int:
@@ -115,6 +116,7 @@ def status_of(row: Job, now_s: float) -> Status:
         lag_versions=progress.lag_versions if progress else None,
         lag_s=progress.lag_s if progress else None,
         seen_s=_age_s(progress, now_s),
+        log_bytes=progress.log_bytes if progress else None,
     )
 
 

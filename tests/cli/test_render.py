@@ -35,6 +35,7 @@ from tidefill.cli.render import (
     table,
     wrap,
 )
+from tidefill.core.budget import BUDGET, GB
 from tidefill.core.jobs import Failure
 from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
@@ -103,6 +104,13 @@ def test_jobs_at_80_columns() -> None:
           12.3M rows · version 7 · asked to resume
         """,
     )
+
+
+@pytest.mark.parametrize(("log_bytes", "told"), [(None, False), (2 * GB, False), (2 * GB + 1, True)])
+def test_much_log_that_a_server_keeps_is_told(log_bytes: int | None, told: bool) -> None:
+    # R25
+    text = jobs_table([replace(PAUSED, log_bytes=log_bytes)], 80, colour=False)
+    assert ("2 GB of log kept" in text) is told
 
 
 def test_jobs_at_60_columns() -> None:
@@ -439,7 +447,8 @@ def test_a_status_as_json() -> None:
     data = status_json(FAILED)
     assert (data["name"], data["percent"], data["failure"]["code"]) == ("customers", 13, "KEY_NOT_UNIQUE")
     settings = {"parallelism": 1, "rate_limit": None, "chunk_rows": None, "target_lag_s": 0.0, "verify": True}
-    assert data["settings"] == settings
+    assert data["settings"] == {**settings, "wal_budget": BUDGET, "wal_limit": None}
+    assert data["log_bytes"] is None
     assert json.loads(as_json(status_json(FILLING)))["splits"][1] == {
         "range": "1000000 .. 2000000",
         "reached": "up to 1400000",

@@ -25,7 +25,7 @@ from tidefill.core.jobs import (
 from tidefill.core.lifecycle import Event, Life
 from tidefill.core.progress import Progress
 from tidefill.core.step import Phase
-from tidefill.errors import Fenced, HistoryGone, InvalidSetting, StoreUnreadable, WrongState
+from tidefill.errors import Fenced, HistoryGone, InvalidSetting, LogGivenUp, StoreUnreadable, WrongState
 
 JOB = Job("1", "orders", "{}")
 LIVE = replace(JOB, life=Life.LIVE, published=1)
@@ -54,6 +54,8 @@ def rows(draw: st.DrawFn) -> Job:
             rate_limit=draw(st.one_of(st.none(), number)),
             chunk_rows=draw(st.one_of(st.none(), st.integers(1, 10**6))),
             target_lag_s=draw(seconds),
+            wal_budget=draw(st.none() | st.integers(1, 1 << 50)),
+            wal_limit=draw(st.none() | st.integers(1, 1 << 50)),
         ),
         generation=draw(st.integers(1, 4)),
         generation_uuid=draw(text),
@@ -99,6 +101,8 @@ def test_names_ignore_case() -> None:
         {"chunk_rows": 0},
         {"target_lag_s": -0.1},
         {"target_lag_s": float("nan")},
+        {"wal_budget": 0},
+        {"wal_limit": -1},
     ],
     ids=repr,
 )
@@ -130,6 +134,22 @@ def test_pause_and_resume() -> None:
     assert paused.pause is Pause.ALL
     resumed = jobs.wish_resume(paused)
     assert (resumed.pause, resumed.wants_resume) == (Pause.NOTHING, False)
+
+
+@pytest.mark.parametrize("life", [Life.PAUSED, Life.BACKFILLING, Life.LIVE])
+def test_a_job_that_gave_its_log_up_has_failed(life: Life) -> None:
+    row = jobs.gave_up(LogGivenUp("given up", detail="d", hint="h"))(replace(JOB, life=life, pause=Pause.ALL))
+    assert row.pause is Pause.NOTHING, "or a new generation would stand still too"
+    assert (row.life, row.failure) == (Life.FAILED, Failure("LOG_GIVEN_UP", "given up", "d", "h"))
+
+
+def test_a_job_that_had_failed_before_keeps_that_reason() -> None:
+    give_up = jobs.gave_up(LogGivenUp("given up", detail="d.", hint="h"))
+    row = replace(JOB, life=Life.FAILED, failure=Failure("QUERY_FAILED", "x is no number"), wants_resume=True)
+    after = give_up(row)
+    why = "d. It had failed before: x is no number [QUERY_FAILED]"
+    assert (after.failure, after.wants_resume) == (Failure("LOG_GIVEN_UP", "given up", why, "h"), False)
+    assert give_up(after) == after, "asked twice after a crash"
 
 
 def test_resume_after_a_failure_is_a_wish_of_its_own() -> None:

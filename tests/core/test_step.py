@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidefill.core import walk
+from tidefill.core.budget import Kept
 from tidefill.core.keys import TOP, Key
 from tidefill.core.state import JobState, initial
 from tidefill.core.step import (
     FORWARD_SHARE,
+    LOOK_EVERY_S,
     PARALLELISM_MAX,
+    RELEASE_EVERY_S,
     Changed,
     Finish,
     Glimpse,
@@ -78,8 +81,9 @@ def glimpse(
     pace: Pace = HAS_ITS_SHARE,
     phase: Phase = Phase.FILLING,
     renew: bool = False,
+    kept: Kept | None = None,
 ) -> Glimpse:
-    return Glimpse(phase, {"t": TableSeen(version(head), readable, pressing)}, pace, renew)
+    return Glimpse(phase, {"t": TableSeen(version(head), readable, pressing, kept=kept)}, pace, renew)
 
 
 def seen(look: Glimpse, changed: Changed = Changed.NOTHING, offered: Mapping[Split, tuple[Key, ...]] = {}) -> Seen:
@@ -380,6 +384,41 @@ def test_history_that_runs_short_makes_a_forward_due() -> None:
     assert at(plan_step(state(HALFWAY), seen(again, Changed.SOME, OFFER), ONE, REPLICA)) == version(5)
 
 
+SMALL = Knobs(wal_budget=10)
+
+
+def test_a_log_above_half_of_the_budget_makes_a_forward_due() -> None:
+    for kept, forward in ((Kept(5, 5), False), (Kept(6, 6), True), (Kept(6, 5), False)):
+        plan = plan_step(state(HALFWAY), seen(glimpse(9, kept=kept), Changed.SOME, OFFER), SMALL, REPLICA)
+        assert (chunks(plan) == ()) is forward
+    assert plan_look(state(HALFWAY), glimpse(9, kept=Kept(6, 6)), SMALL, REPLICA).changed
+
+
+def test_a_log_above_the_budget_holds_the_fill_back() -> None:
+    """Changes are taken in, again and again if need be; without any it is waited for whoever keeps the log."""
+    much = glimpse(9, kept=Kept(11, 11), pace=Pace(forwarded_last=True))
+    plan = plan_step(state(HALFWAY), seen(much, Changed.SOME), SMALL, REPLICA)
+    assert (at(plan), how(plan), chunks(plan)) == (version(9), Write.MERGE, ())
+    unchanged = plan_step(state(HALFWAY), seen(much), SMALL, REPLICA)
+    assert unchanged == Step({"t": version(9)}, {"t": HALFWAY}), "a commit without rows lets go of it too"
+    for head in (5, 9):
+        others = glimpse(head, kept=Kept(11, 1))
+        assert plan_look(state(HALFWAY), others, SMALL, REPLICA).splits == {}
+        assert plan_step(state(HALFWAY), seen(others), SMALL, REPLICA) == Wait(Reason.LOG_BUDGET, LOOK_EVERY_S)
+    late = glimpse(9, kept=Kept(11, 1), pace=Pace(since_commit_s=RELEASE_EVERY_S))
+    assert plan_step(state(HALFWAY), seen(late), SMALL, REPLICA) == Step({"t": version(9)}, {"t": HALFWAY})
+    assert plan_step(state(COVERED), seen(late), SMALL, REPLICA) == Finish(), "nothing is held back"
+    for knobs in (Knobs(wal_budget=11), Knobs(wal_budget=None)):
+        assert chunks(plan_step(state(HALFWAY), seen(others, offered=OFFER), knobs, REPLICA))
+
+
+def test_a_job_that_has_filled_everything_is_not_held_back() -> None:
+    much = Kept(11, 1)
+    assert plan_step(state(COVERED), seen(glimpse(kept=much)), SMALL, REPLICA) == Finish()
+    live = glimpse(phase=Phase.LIVE, kept=much)
+    assert plan_step(state(COVERED), seen(live), SMALL, REPLICA) == Wait(Reason.IDLE)
+
+
 def test_a_stale_head_is_never_taken() -> None:
     for head in (4, 5):
         look = glimpse(head, pressing=True)
@@ -567,6 +606,8 @@ class Turn:
 
     def may_fill(self) -> bool:
         wishes = self.knobs.paused or self.knobs.fill_paused or self.seen.glimpse.pace.chunks_allowed == 0
+        kept = [look.kept for look in self.seen.glimpse.tables.values()]
+        wishes = wishes or any(log is not None and log.total > 10 for log in kept)
         return self.before.step > 0 and not self.before.finished() and not wishes
 
 
@@ -584,7 +625,8 @@ class Adversary:
     def knobs(self) -> Knobs:
         paused = not self.calm and self.chance.random() < 0.1
         fill_paused = not self.calm and self.chance.random() < 0.1
-        return Knobs(self.chance.choice((1, 1, 2, 3, 5)), fill_paused=fill_paused, paused=paused)
+        parallelism = self.chance.choice((1, 1, 2, 3, 5))
+        return Knobs(parallelism, fill_paused=fill_paused, paused=paused, wal_budget=10)
 
     def point(self, number: int) -> Number | Snapshot:
         """For one of the shapes a snapshot, which now and then does not see a transaction that an older one sees."""
@@ -605,7 +647,8 @@ class Adversary:
     def _table(self, known: Version | None) -> TableSeen:
         head = Version("id", self.point(self.newest - self.chance.choice((0, 0, 0, 1, 3))))
         readable = known is None or self.calm or self.chance.random() < 0.5
-        return TableSeen(head, readable, pressing=not self.calm and self.chance.random() < 0.3)
+        kept = None if self.calm else Kept(self.chance.choice((0, 9, 12)), self.chance.choice((0, 9)))
+        return TableSeen(head, readable, pressing=not self.calm and self.chance.random() < 0.3, kept=kept)
 
     def look(self, before: JobState, glimpse: Glimpse, knobs: Knobs) -> Seen:
         """Answers what was asked, and nothing else."""

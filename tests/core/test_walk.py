@@ -249,3 +249,15 @@ def test_damaged_coverages_are_seen(coverage: Coverage, data: st.DataObject) -> 
     assert walk.flaw(doubled)
     if len(coverage) > 1:
         assert walk.flaw(coverage[::-1])
+
+
+@given(coverages(), st.data())
+def test_what_ranges_have_in_common_with_a_piece(coverage: Coverage, data: st.DataObject) -> None:
+    ends = st.none() | st.sampled_from(list(map(key, POINTS)))
+    after, upto = data.draw(ends), data.draw(ends)
+    piece = Range(after, upto)
+    ranges = walk.covered_ranges(coverage)
+    common = walk.common(ranges, piece)
+    for place in map(key, range(-2, LAST + 3)):
+        both = piece.holds(place) and any(part.holds(place) for part in ranges)
+        assert sum(part.holds(place) for part in common) == both

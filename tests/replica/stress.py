@@ -15,6 +15,7 @@ import psycopg
 
 from tests.replica.harness import Postgres
 from tidefill.backfill import Backfill
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry
 from tidefill.core.jobs import Job
 from tidefill.core.lifecycle import Life
@@ -22,6 +23,7 @@ from tidefill.core.sizing import Sizing
 from tidefill.core.step import Reason
 from tidefill.core.version import Version
 from tidefill.core.walk import Done, Split, Upto
+from tidefill.databases import Databases
 from tidefill.ports import Halves
 from tidefill.runner import LEASE_S, Runner
 from tidefill.testing.derivations import RowByRow
@@ -37,6 +39,7 @@ from tidefill.upstreams.postgres_types import PgColumn
 KEYS = 4000
 WRITERS = 4
 CHUNK_ROWS = 150
+PIECE_ROWS = 200
 LIVE_COMMITS = 6
 ROUND_S_MAX = 120.0
 
@@ -215,7 +218,7 @@ class Copy:
         upstream.world = self._world
         self._upstreams.append(upstream)
         target = MemoryTarget(self._world, self._catalog, f"{job.id}-{job.generation}", job.name, self._committed)
-        return Backfill({"t": upstream}, RowByRow(lambda row: row), target, self._world.new_uuid)
+        return Backfill({"t": upstream}, RowByRow(lambda row: row), target, self._world.new_uuid, by_key=True)
 
     def _committed(self, path: str, table: Table, entry: Entry) -> None:
         self.commits += 1
@@ -248,11 +251,15 @@ class Copy:
         self._runners += 1
         self._world.now += LEASE_S + 1
         clock = WorldClock(self._world)
-        sizing = Sizing(rows=CHUNK_ROWS, fixed=True)
+        sizing = Sizing(rows=CHUNK_ROWS, ceiling_rows=PIECE_ROWS, fixed=True)
         return Runner(self._store, clock, self._build, self, f"r{self._runners}", self._world.new_uuid, start=sizing)
 
     def remove(self, resource: str) -> None:
         """Nothing is dropped here."""
+
+    def kept(self, resource: str) -> Kept | None:
+        """As the engine does it."""
+        return Databases(["shop"], lambda _: self._postgres.ours.url, str).kept(resource)
 
     def drop(self) -> None:
         """Table, slot and publication."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
 
 from tests.replica.harness import Postgres
-from tests.replica.stress import Copy
+from tests.replica.stress import Copy, Effects
 from tidefill.core.lifecycle import Life
 from tidefill.upstreams import postgres as postgres_upstream
-from tidefill.upstreams import postgres_head, postgres_log
+from tidefill.upstreams import postgres_backlog, postgres_head, postgres_log
 
 
 class Meddled(Copy):
@@ -199,27 +199,71 @@ def test_a_quiet_table_in_a_busy_database(copy: Meddled, postgres: Postgres) -> 
     copy.catch_up().assert_equal()
 
 
-def test_a_slot_that_holds_much_is_told_of(copy: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:
-    # R25
-    monkeypatch.setattr(postgres_upstream, "HELD_BYTES_MAX", 2)
-    copy.catch_up()
-    told = [text for _, text in copy._store.events("j")]
-    assert any("of the server's log" in text for text in told), told
-
-
-def test_a_backlog_of_more_keys_than_are_kept(copy: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:
-    # R38
-    copy.catch_up()
-    monkeypatch.setattr(postgres_head, "told", partial(postgres_log.told, keys_max=100))
+def change_many(copy: Meddled) -> None:
+    """172 rows, in three transactions; eleven of them twice."""
     copy.sql("UPDATE T SET value = value + 1 WHERE id <= 60")
     copy.sql("UPDATE T SET value = value + 1 WHERE id BETWEEN 50 AND 150")
     copy.sql("DELETE FROM T WHERE id BETWEEN 300 AND 310")
+    copy.sql("INSERT INTO T SELECT n, n FROM generate_series(601, 611) n")
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "half filled"])
+def test_a_backlog_of_more_keys_than_are_kept(copy: Meddled, live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R38
+    monkeypatch.setattr(postgres_backlog, "KEYS_MAX", 30)
+    monkeypatch.setattr(postgres_log, "PART_KEYS", 20)
+    monkeypatch.setattr(postgres_upstream, "KEYS_PER_QUERY", 50)
+    copy.sql("ANALYZE T")
+    begin(copy, live)
+    copy.die()
+    change_many(copy)
+    writes: list[Any] = []
+    monkeypatch.setattr(Effects, "changes", noted(Effects.changes, writes))
     copy.turn()
     head = copy.head
     assert head is not None
-    assert head.told.many
-    assert sum(len(one.keys) for one in head.told.transactions.values()) < 110, "no more are in memory"
+    assert head.told.backlog.spilled
+    assert len(head.told.backlog.held()) == 0, "nothing is left in memory"
     copy.catch_up().assert_equal()
+    assert writes, "the keys were taken, not the whole table again"
+
+
+def noted(changes: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
+    def called(*words: Any) -> Any:
+        calls.append(words)
+        return changes(*words)
+
+    return called
+
+
+def test_more_keys_than_a_share_of_what_is_covered(copy: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R38
+    monkeypatch.setattr(postgres_backlog, "KEYS_MAX", 30)
+    monkeypatch.setattr(postgres_upstream, "KEYS_PER_QUERY", 50)
+    monkeypatch.setattr(postgres_upstream, "KEYS_SHARE_MAX", 0.2)
+    copy.catch_up()
+    calls: list[Any] = []
+    monkeypatch.setattr(Effects, "changes", noted(Effects.changes, calls))
+    change_many(copy)
+    copy.catch_up().assert_equal()
+    assert not calls, "what is covered was read again"
+    copy.sql("UPDATE T SET value = 0 WHERE id < 70")
+    copy.catch_up().assert_equal()
+    assert calls
+
+
+def test_a_partition_with_more_rows_than_are_kept(parted: Meddled, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R23, R38
+    monkeypatch.setattr(postgres_backlog, "KEYS_MAX", 30)
+    monkeypatch.setattr(postgres_upstream, "KEYS_PER_QUERY", 50)
+    monkeypatch.setattr(postgres_head, "LOG_ROWS_AT_A_TIME", 7)
+    parted.catch_up()
+    for statement in PARTITIONS["one with rows comes"]:
+        parted.sql(statement)
+    calls: list[Any] = []
+    monkeypatch.setattr(Effects, "changes", noted(Effects.changes, calls))
+    parted.catch_up().assert_equal()
+    assert calls
 
 
 def test_a_server_that_dies_is_waited_for(copy: Meddled, postgres: Postgres) -> None:

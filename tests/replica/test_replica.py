@@ -6,14 +6,19 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.replica.harness import PASSWORD, ROLE, Postgres
 from tidefill import connect
+from tidefill.backfill import Backfill
 from tidefill.engine import Engine
-from tidefill.errors import InvalidSetting, TidefillError, UnknownTable
+from tidefill.errors import InvalidSetting, TidefillError, UnknownTable, Unreadable
+from tidefill.ports import Compared
+from tidefill.upstreams import postgres as postgres_upstream
+from tidefill.upstreams import postgres_backlog
 
 
 class Shop:
@@ -81,6 +86,61 @@ def test_a_replica_is_filled_kept_fresh_and_dropped(shop: Shop) -> None:
     job.wait(60, gone=True)
     assert slots(shop.postgres) == []
     assert list((Path(shop.engine._warehouse)).iterdir()) == []
+
+
+def test_a_backlog_is_taken_in_by_batches(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R38
+    shop.create()
+    job = shop.engine.create_replica("copy", shop.source, publication=shop.orders)
+    job.wait(120)
+    shop.postgres.execute(f"ANALYZE {shop.orders}")
+    monkeypatch.setattr(postgres_backlog, "KEYS_MAX", 30)
+    monkeypatch.setattr(postgres_upstream, "KEYS_PER_QUERY", 50)
+    shop.postgres.execute(f"UPDATE {shop.orders} SET amount = -1 WHERE mod(id, 4) = 0")
+    shop.postgres.execute(f"DELETE FROM {shop.orders} WHERE id BETWEEN 100 AND 200")
+    shop.engine.run_once()
+    assert shop.copied() == shop.rows()
+
+
+def test_verify_goes_by_pieces(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R36
+    shop.create()
+    job = shop.engine.create_replica("copy", shop.source, publication=shop.orders)
+    job.wait(120)
+    shop.postgres.execute(f"UPDATE {shop.orders} SET amount = -1 WHERE id <= 10")
+    compare_now, pieces = Backfill.compare_now, list[int]()
+
+    def noted(self: Backfill[Any], truth: Any, after: Any, rows: int) -> Compared:
+        pieces.append(rows)
+        if len(pieces) == 2:
+            raise Unreadable("somebody waited for us")
+        return compare_now(self, truth, after, rows)
+
+    monkeypatch.setattr(Backfill, "compare_now", noted)
+    monkeypatch.setattr("tidefill.engine.CEILING_ROWS", 400)
+    found = job.verify()
+    assert (found.rows, found.differences) == (990, ()), "but for what was not taken in yet"
+    assert pieces == [400, 400, 200, 400], "one was given up, and tried again half as large"
+
+
+def test_a_slot_is_given_up_past_the_limit(shop: Shop) -> None:
+    # R25
+    shop.create()
+    with pytest.raises(InvalidSetting, match="wal_limit is"):
+        shop.engine.create_replica("copy", shop.source, publication=shop.orders, wal_limit="much")
+    job = shop.engine.create_replica("copy", shop.source, publication=shop.orders, wal_limit="1 kB")
+    job.wait(120)
+    job.pause()
+    shop.postgres.execute(f"UPDATE {shop.orders} SET amount = -1")
+    service = shop.engine._service()
+    for _ in range(5):
+        service.turn(job._row())
+    failure = job.status().failure
+    assert failure is not None
+    assert (failure.code, slots(shop.postgres)) == ("LOG_GIVEN_UP", [])
+    job.resync()
+    job.wait(120)
+    assert shop.copied() == shop.rows()
 
 
 REFUSALS = {

@@ -19,10 +19,12 @@ from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Range, whole
 from tidefill.errors import NotYet, Unavailable, Unreadable
 from tidefill.testing.world import Violation
-from tidefill.upstreams import postgres_head, postgres_log
-from tidefill.upstreams.postgres import PostgresUpstream
+from tidefill.upstreams import postgres as postgres_upstream
+from tidefill.upstreams import postgres_backlog, postgres_head, postgres_log
+from tidefill.upstreams.postgres import NEW, PostgresUpstream, _snapshot
+from tidefill.upstreams.postgres_backlog import Backlog, KeyTexts, News, Transaction
 from tidefill.upstreams.postgres_head import Head
-from tidefill.upstreams.postgres_log import Told, Transaction, lsn_number
+from tidefill.upstreams.postgres_log import Told, lsn_number
 from tidefill.upstreams.postgres_table import PgTable
 
 ROUNDS = 8
@@ -39,6 +41,21 @@ def test_random_writers(postgres: Postgres, seed: int) -> None:
     assert done.crashes > 0
 
 
+def test_random_writers_with_a_backlog_on_disk(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R22, R38
+    small_batches(monkeypatch)
+    done = Stress(postgres, 4).run()
+    assert done.commits > 6
+
+
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is in the backlog goes to disk, and comes from there a few keys at a time."""
+    monkeypatch.setattr(postgres_backlog, "KEYS_MAX", 3)
+    monkeypatch.setattr(postgres_log, "PART_KEYS", 2)
+    monkeypatch.setattr(postgres_upstream, "KEYS_PER_QUERY", 7)
+    monkeypatch.setattr(postgres_upstream, "KEYS_SHARE_MAX", 1.0)
+
+
 @pytest.mark.soak
 def test_random_writers_for_long(postgres: Postgres) -> None:
     for seed in range(ROUNDS, ROUNDS + ROUNDS_OF_A_SOAK):
@@ -51,18 +68,23 @@ def test_random_writers_for_long(postgres: Postgres) -> None:
 class ByPlace(Effects):
     """Takes what lies behind the place where the last look ended, visible or not."""
 
-    def _between(self, after: Version, head: Head) -> Iterator[Transaction]:
-        end = lsn_number(json.loads(after.carry)["end"])
-        return (one for one in head.told.transactions.values() if one.at >= end)
+    def _news(self, after: Version, head: Head) -> News:
+        """With what lies before it taken out."""
+        end, backlog = lsn_number(json.loads(after.carry)["end"]), head.told.backlog
+        backlog._held = {xid: one for xid, one in backlog.held() if one.at >= end}
+        return backlog.after(_snapshot(after))
 
 
-def everything(log: Iterable[Transaction], seen: Snapshot, end: int) -> Told:
-    return Told(seen, dict(enumerate(log)), end)
+def everything(log: Iterable[Transaction], seen: Snapshot, end: int, backlog: Backlog) -> Told:
+    """Under numbers that no snapshot sees."""
+    for number, one in enumerate(log):
+        backlog.add(NEW + number, one)
+    return Told(seen, backlog, end)
 
 
-def past_the_invisible(log: Iterable[Transaction], seen: Snapshot, end: int) -> Told:
-    found = TOLD(log, seen, end)
-    return Told(seen, found.transactions, end)
+def past_the_invisible(log: Iterable[Transaction], seen: Snapshot, end: int, backlog: Backlog) -> Told:
+    found = TOLD(log, seen, end, backlog)
+    return Told(seen, found.backlog, end)
 
 
 TOLD = postgres_log.told
@@ -79,6 +101,20 @@ def test_a_planted_fault_is_found(postgres: Postgres, name: str, monkeypatch: py
     monkeypatch.setattr(postgres_head, "told", told)
     with pytest.raises(Violation, match="I1 covered"):
         rounds(postgres, make)
+
+
+def test_a_batch_that_is_lost_is_found(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R38
+    small_batches(monkeypatch)
+    batches = Backlog.batches
+
+    def all_but_the_last(self: Backlog, old: Snapshot, size: int) -> Iterator[list[KeyTexts]]:
+        found = list(batches(self, old, size))
+        return iter(found[:-1] if len(found) > 1 else found)
+
+    monkeypatch.setattr(Backlog, "batches", all_but_the_last)
+    with pytest.raises(Violation, match="I1 covered"):
+        rounds(postgres, Effects)
 
 
 def rounds(postgres: Postgres, make: type[Effects]) -> None:
@@ -228,11 +264,11 @@ def test_a_rewrite_need_not_wait_until_the_log_is_read(postgres: Postgres, monke
         upstream.prepare(None)
         passed: list[bool] = []
 
-        def slowly(log: Iterable[Transaction], seen: Snapshot, end: int) -> Told:
+        def slowly(log: Iterable[Transaction], seen: Snapshot, end: int, backlog: Backlog) -> Told:
             altering = rewrite(postgres, name)
             altering.join(10)
             passed.append(not altering.is_alive())
-            return postgres_log.told(log, seen, end)
+            return postgres_log.told(log, seen, end, backlog)
 
         monkeypatch.setattr(postgres_head, "told", slowly)
         with pytest.raises(Unavailable), upstream.open_head(first=True):

@@ -6,9 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.stage import Stage, rows
+from tests.simulation.stage import Stage, row, rows
+from tidefill.core import jobs
+from tidefill.core.jobs import Pause
 from tidefill.core.lifecycle import Life
+from tidefill.core.step import Reason
+from tidefill.errors import Unavailable
 from tidefill.testing.memory_delta import DeltaLike
+from tidefill.testing.memory_target import MemoryTarget
 from tidefill.testing.script import Setup
 
 DELTA = Setup(chunk_rows=6)
@@ -85,3 +90,105 @@ def test_the_rate_that_is_told_heeds_the_limit() -> None:
     progress = stage.job.progress
     assert progress is not None
     assert 0.0 < progress.rows_per_s <= 1.0
+
+
+# The log that a server keeps.
+
+SERVER = Setup(postgres=True, chunk_rows=6, wal_budget=4, wal_limit=8)
+
+
+def write(stage: Stage, commits: int) -> None:
+    for number in range(commits):
+        xid = stage.server.begin({number: row(number, value=9)})
+        stage.server.log_commit(xid)
+        stage.server.show(xid)
+
+
+def test_a_log_above_the_budget_holds_the_fill_back_until_it_is_let_go() -> None:
+    # R25
+    stage = Stage(SERVER, rows=rows(60))
+    stage.go_steps(2)
+    slow = stage.server.begin({9999: row(9999)})
+    write(stage, 5)
+    stage.go(lambda: stage.job.waiting == Reason.LOG_BUDGET.value)
+    covered = stage.state.coverage
+    for number in range(20):
+        stage.play(number)
+    assert stage.state.coverage == covered, "nothing was filled"
+    assert stage.job.progress is not None
+    assert stage.job.progress.log_bytes == 5
+    assert "the server keeps more than 2 B of its log for this job" in told(stage)
+    stage.server.log_commit(slow)
+    stage.server.show(slow)
+    stage.go_live()
+    stage.rest()
+
+
+def test_a_paused_job_gives_up_a_log_above_the_limit_and_is_built_anew() -> None:
+    # R25
+    stage = Stage(SERVER, rows=rows(20))
+    stage.go_live()
+    stage.excuses.add("LOG_GIVEN_UP")
+    stage.wish(jobs.wish_pause(Pause.ALL))
+    write(stage, 8)
+    stage.go(lambda: stage.job.life is Life.PAUSED)
+    stage.play(1)
+    assert stage.job.failure is None, "as much as it may be"
+    write(stage, 1)
+    stage.play(1)
+    failure = stage.job.failure
+    assert failure is not None
+    assert (failure.code, stage.server.slots) == ("LOG_GIVEN_UP", {})
+    assert "RESYNC" in failure.hint
+    assert stage.job.wants_resync, "as a person asks for it"
+    stage.go(lambda: stage.job.generation == 2 and stage.job.life is Life.LIVE)
+    stage.rest()
+
+
+def test_without_a_limit_a_paused_job_gives_nothing_up() -> None:
+    # R25
+    stage = Stage(replace(SERVER, wal_limit=None), rows=rows(20))
+    stage.go_live()
+    stage.wish(jobs.wish_pause(Pause.ALL))
+    write(stage, 50)
+    for number in range(20):
+        stage.play(number)
+    stage.wish(jobs.wish_resume)
+    stage.rest()
+    assert stage.job.generation == 1
+
+
+def test_a_job_that_failed_gives_up_a_log_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # R25
+    stage = Stage(SERVER, rows=rows(20))
+    stage.go_live()
+    monkeypatch.setattr(stage, "_after_failure", lambda job: None)
+    stage.server.slots[f"slot-{stage.path(stage.job, 1)}"].position += 100
+    stage.go(lambda: stage.job.life is Life.FAILED)
+    stage.server.slots[f"slot-{stage.path(stage.job, 1)}"].position -= 100
+    write(stage, 9)
+    stage.go(lambda: stage.server.slots == {})
+    failure = stage.job.failure
+    assert failure is not None
+    assert failure.code == "LOG_GIVEN_UP"
+    assert "[HISTORY_GONE]" in failure.detail
+
+
+def test_a_job_whose_attempts_fail_gives_up_a_log_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # R25
+    stage = Stage(SERVER, rows=rows(20))
+    stage.go_live()
+    stage.excuses.add("LOG_GIVEN_UP")
+
+    def fail(*_: object) -> None:
+        raise Unavailable("the lake is away")
+
+    monkeypatch.setattr(MemoryTarget, "commit", fail)
+    write(stage, 9)
+    stage.go(lambda: stage.job.waiting == "the lake is away")
+    for number in range(3):
+        stage.play(number)
+        assert stage.job.failure is None, "it may come back"
+    stage.play(4)
+    assert stage.job.failure is not None
+    assert (stage.job.failure.code, stage.server.slots) == ("LOG_GIVEN_UP", {})

@@ -107,6 +107,9 @@ class Lake:
         if next(self.effects) == self.die_at:
             raise Died
 
+    def kept(self, resource: str) -> None:
+        """Nothing keeps a log."""
+
     def remove(self, resource: str) -> None:
         kind, _, name = resource.partition(":")
         if kind == "path":

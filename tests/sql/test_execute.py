@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stores import REPLICA, VIEW, made, row
+from tidefill.core.budget import GB
 from tidefill.core.jobs import Failure, Job, Pause
 from tidefill.core.lifecycle import Life
+from tidefill.core.progress import Progress
+from tidefill.definitions import JobDefinition, Kind
 from tidefill.engine import Engine, connect
 from tidefill.errors import BadSql, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
 from tidefill.sql.execute import FACTS, Result, Until, generated_sql
@@ -53,6 +56,34 @@ def test_nothing_is_told_in_words(tmp_path: Path) -> None:
         told = [empty.execute(f"SHOW {what}").message for what in ("TABLES", "JOBS", "EVENTS")]
         assert told == ["no tables", "no jobs", "no events"]
         assert empty.execute(" -- nothing") == Result()
+
+
+ORDERS = JobDefinition(Kind.REPLICA, "shop.public.orders", "", ("id",), ("id",), ("id",), "", connection="shop")
+
+
+def test_the_log_that_a_server_keeps(engine: Engine) -> None:
+    # R25
+    orders = row("orders", 3, ORDERS, life=Life.PAUSED, progress=Progress(1, 0.5, 1, 1.0, 1.0, log_bytes=3 << 29))
+    engine._store.create(orders)
+    engine.execute("ALTER JOB orders SET wal_limit = '10 GB', wal_budget = 2000000")
+    settings = stored(engine, orders).settings
+    assert (settings.wal_limit, settings.wal_budget) == (10 * GB, 2_000_000)
+    facts = facts_of(engine.execute("SHOW JOB orders"))
+    assert (facts["log kept for it"], facts["wal_budget"], facts["wal_limit"]) == ("1.5 GB", "1.9 MB", "10 GB")
+    engine.execute("ALTER JOB orders SET wal_limit = NONE, wal_budget = NONE")
+    assert stored(engine, orders).settings.wal_limit is stored(engine, orders).settings.wal_budget is None
+    for size in ("'much'", "1.5", "0", "'10'"):
+        with pytest.raises(InvalidSetting, match="wal_limit is"):
+            engine.execute(f"ALTER JOB orders SET wal_limit = {size}")
+    assert "wal_limit" not in facts_of(engine.execute("SHOW JOB odd"))
+
+
+def test_a_slot_of_somebody_else_has_no_limit(engine: Engine) -> None:
+    # R25
+    engine._store.create(row("orders", 3, replace(ORDERS, slot="theirs")))
+    with pytest.raises(InvalidSetting, match="would drop the slot theirs"):
+        engine.execute("ALTER JOB orders SET wal_limit = '10 GB'")
+    engine.execute("ALTER JOB orders SET wal_budget = '10 GB'")
 
 
 def test_all_there_is_to_know_about_a_job(engine: Engine) -> None:
@@ -120,6 +151,7 @@ def test_what_is_so_already(engine: Engine, sql: str, message: str) -> None:
         ("ALTER JOB odd SET colour = 1", InvalidSetting, "there is no setting colour"),
         ("ALTER JOB odd SET self = 1", InvalidSetting, "there is no setting self"),
         ("ALTER JOB odd SET rate_limit = 1.5", InvalidSetting, "rate_limit is 1.5"),
+        ("ALTER JOB odd SET wal_limit = '10 GB'", InvalidSetting, "wal_limit is for replicas of another database"),
         ("CREATE REPLICA x FROM events WITH (name = 1)", InvalidSetting, "there is no setting name"),
         ("CREATE REPLICA x FROM events WITH (parallelism = 0)", InvalidSetting, "parallelism is 0"),
         ("EXPLAIN CREATE REPLICA x FROM events WITH (if_not_exists = ON)", InvalidSetting, "no setting if_not_exists"),

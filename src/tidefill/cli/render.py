@@ -19,6 +19,7 @@ from enum import Enum
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
+from tidefill.core.budget import size_text
 from tidefill.core.jobs import Failure, Pause
 from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
@@ -348,12 +349,21 @@ def _facts(status: Status) -> list[str]:
         f"{count(status.rows)} rows" if status.rows > 0 and status.state != Life.LIVE.value else "",
         f"{duration(status.eta_s)} left" if working and status.eta_s is not None else "",
         lag(status.lag_versions, status.lag_s) if status.waiting != Reason.IDLE.value else "",
+        _log(status),
         f"version {status.version}" if status.version is not None and not filling else "",
         f"generation {status.generation}" if filling and status.generation > 1 else "",
         _waiting(status),
         f"asked to {' and '.join(status.wishes)}" if status.wishes else "",
     ]
     return [fact for fact in facts if fact]
+
+
+def _log(status: Status) -> str:
+    """How much of its log a server keeps for it, once that is much."""
+    kept, allowed = status.log_bytes, status.settings.wal_budget
+    if not kept or (allowed is not None and 2 * kept <= allowed):
+        return ""
+    return f"{size_text(kept)} of log kept"
 
 
 def _waiting(status: Status) -> str:

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from tidefill.core import lifecycle
+from tidefill.core.budget import BUDGET
 from tidefill.core.lifecycle import Event, Life
 from tidefill.core.progress import Progress
 from tidefill.core.step import Knobs, Phase
@@ -33,13 +34,16 @@ class Pause(Enum):
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a user may set and change while the job runs. `chunk_rows` None: sized by the clock. `verify`: whether it is
-    compared with a recompute before it goes live."""
+    compared with a recompute before it goes live. `wal_budget`, `wal_limit`: bytes of its log that a server keeps for
+    the job before it stops filling, and before it gives them up; None: however many."""
 
     parallelism: int = 1
     rate_limit: int | None = None
     chunk_rows: int | None = None
     target_lag_s: float = 0.0
     verify: bool = True
+    wal_budget: int | None = BUDGET
+    wal_limit: int | None = None
 
     def __post_init__(self) -> None:
         Knobs(parallelism=self.parallelism, target_lag_s=self.target_lag_s)
@@ -49,6 +53,9 @@ class Settings:
             )
         if self.chunk_rows is not None and self.chunk_rows < 1:
             raise InvalidSetting(f"chunk_rows is {self.chunk_rows}", hint="Set it to 1 or more, or leave it out.")
+        for name, size in (("wal_budget", self.wal_budget), ("wal_limit", self.wal_limit)):
+            if size is not None and size < 1:
+                raise InvalidSetting(f"{name} is {size}", hint="Set it to a size such as '10 GB', or to NONE.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,7 @@ class Job:
             fill_paused=self.pause is Pause.FILL,
             paused=self.life is Life.PAUSED,
             target_lag_s=self.settings.target_lag_s,
+            wal_budget=self.settings.wal_budget,
         )
 
 
@@ -241,6 +249,23 @@ def failed(error: TidefillError) -> Callable[[Job], Job]:
     """FAILED, with the reason."""
     failure = Failure(error.code, error.fact, error.detail, error.hint)
     return happened(Event.FAIL, failure=failure, wants_resume=False)
+
+
+def gave_up(error: TidefillError) -> Callable[[Job], Job]:
+    """FAILED, because what the job would need to go on was given up. A job that had failed before keeps that reason in
+    the detail, but now it takes more to mend it. A pause is over: RESYNC shall be enough."""
+
+    def given_up(job: Job) -> Job:
+        pause = Pause.NOTHING if job.pause is Pause.ALL else job.pause
+        if job.life is not Life.FAILED:
+            return replace(failed(error)(job), pause=pause)
+        if job.failure and job.failure.code == error.code:
+            return job
+        before = f" It had failed before: {job.failure.fact} [{job.failure.code}]" if job.failure else ""
+        failure = Failure(error.code, error.fact, error.detail + before, error.hint)
+        return replace(job, failure=failure, wants_resume=False, pause=pause)
+
+    return given_up
 
 
 def begin_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:

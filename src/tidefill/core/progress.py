@@ -13,11 +13,12 @@ UNFINISHED_MAX = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far a target is behind its upstream: commits that it does not have, where they are numbered, and for how long
-    it has lacked the first of them."""
+    """How far a target is behind its upstream: commits that it does not have, where they are numbered, for how long it
+    has lacked the first of them, and how many bytes of log the upstream keeps for it."""
 
     versions: int | None = None
     s: float | None = None
+    log_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Progress:
     lag_versions: int | None = None
     lag_s: float | None = None
     at_s: float | None = None
+    log_bytes: int | None = None
 
 
 def advance(
@@ -53,4 +55,4 @@ def advance(
     left = 0 if finished else max(estimate - rows_shown, 0)
     eta_s = left / rows_per_s if rows_per_s > 0 else (0.0 if finished else None)
     behind = lag or Lag()
-    return Progress(generation, share, rows_shown, rows_per_s, eta_s, behind.versions, behind.s, at_s)
+    return Progress(generation, share, rows_shown, rows_per_s, eta_s, behind.versions, behind.s, at_s, behind.log_bytes)

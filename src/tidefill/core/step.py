@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
-from tidefill.core import walk
+from tidefill.core import budget, walk
+from tidefill.core.budget import BUDGET, Kept
 from tidefill.core.keys import Key, end_of_group
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.version import Version, includes, newer
@@ -27,6 +28,8 @@ from tidefill.errors import InvalidSetting, UpstreamReplaced
 
 FORWARD_SHARE = 5
 PARALLELISM_MAX = 256
+LOOK_EVERY_S = 5.0  # at a log that is long: to read it is dear
+RELEASE_EVERY_S = 15.0  # as often as PostgreSQL notes in its log who is still open, without which it lets go of nothing
 
 
 class Phase(Enum):
@@ -62,6 +65,7 @@ class Reason(Enum):
     RATE_LIMIT = "rate limit"
     TARGET_LAG = "target lag not reached"
     NEWER_VERSION = "a newer version of the upstream"
+    LOG_BUDGET = "the server to let go of its log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Knobs:
     fill_paused: bool = False
     paused: bool = False
     target_lag_s: float = 0.0
+    wal_budget: int | None = BUDGET
 
     def __post_init__(self) -> None:
         if not 1 <= self.parallelism <= PARALLELISM_MAX:
@@ -97,13 +102,14 @@ class Knobs:
 
 @dataclass(frozen=True, slots=True)
 class TableSeen:
-    """One look at a table: its head, whether the state's version can still be read, whether history runs short, and for
-    how long there have been changes that were not taken in."""
+    """One look at a table: its head, whether the state's version can still be read, whether history runs short, for how
+    long there have been changes that were not taken in, and how much of a log is kept for the job."""
 
     head: Version
     readable: bool
     pressing: bool = False
     lag_s: float = 0.0
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +197,7 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
     if state.step == 0:
         return Look(greatest=True)
     if _may_fill(state, glimpse, knobs):
-        forward_matters = not _readable(glimpse) or _forward_due(glimpse)
+        forward_matters = not _readable(glimpse) or _forward_due(glimpse, knobs)
         return Look(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
     if _is_over(state, glimpse):
         return Look()
@@ -251,7 +257,7 @@ def _fill(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wai
     if _stuck(state, glimpse):
         return Wait(Reason.NEWER_VERSION)
     fill = _next_chunks(state, seen, knobs, shape)
-    if _readable(glimpse) and not _forward_due(glimpse):
+    if _readable(glimpse) and not _forward_due(glimpse, knobs):
         return fill
     heads = _heads(state, glimpse)
     if seen.changed is Changed.NOTHING:
@@ -271,13 +277,14 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs) -> Plan:
     heads = _heads(state, glimpse)
     lag_left_s = knobs.target_lag_s - glimpse.pace.since_commit_s
     verifying = glimpse.phase is Phase.VERIFYING
-    if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or _pressing(glimpse)):
+    urgent = _pressing(glimpse, knobs) or _release_due(state, glimpse, knobs)
+    if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or urgent):
         return Step(heads, state.coverage, write=Write.REPLACE if seen.changed is Changed.ALL else Write.MERGE)
     if verifying:
         return Verify(heads)
     if glimpse.renew:
         return _renewal(state)
-    if _pressing(glimpse) and _moved(state, glimpse) and seen.changed is Changed.NOTHING:
+    if urgent and _moved(state, glimpse) and seen.changed is Changed.NOTHING:
         return Step(heads, state.coverage)
     if seen.changed is not Changed.NOTHING:
         return Wait(Reason.TARGET_LAG, lag_left_s)
@@ -285,6 +292,8 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs) -> Plan:
         return Wait(Reason.IDLE)
     if knobs.fill_paused:
         return Wait(Reason.FILL_PAUSED)
+    if held_back(glimpse, knobs):
+        return Wait(Reason.LOG_BUDGET, LOOK_EVERY_S)
     return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
 
 
@@ -353,7 +362,18 @@ def _group_bound(bound: Key, shape: Shape) -> Key:
 
 
 def _may_fill(state: JobState, glimpse: Glimpse, knobs: Knobs) -> bool:
-    return not state.finished() and not knobs.fill_paused and glimpse.pace.chunks_allowed > 0
+    wished = not knobs.fill_paused and glimpse.pace.chunks_allowed > 0
+    return wished and not state.finished() and not held_back(glimpse, knobs)
+
+
+def held_back(glimpse: Glimpse, knobs: Knobs) -> bool:
+    """Whether so much of a log is kept that nothing is filled."""
+    return any(budget.holds_back(kept, knobs.wal_budget) for kept in kept_logs(glimpse))
+
+
+def kept_logs(glimpse: Glimpse) -> list[Kept]:
+    """Of the tables that keep one for the job."""
+    return [look.kept for look in glimpse.tables.values() if look.kept is not None]
 
 
 def _readable(glimpse: Glimpse) -> bool:
@@ -367,16 +387,23 @@ def _stuck(state: JobState, glimpse: Glimpse) -> bool:
     )
 
 
-def _pressing(glimpse: Glimpse) -> bool:
-    return any(look.pressing for look in glimpse.tables.values())
+def _pressing(glimpse: Glimpse, knobs: Knobs) -> bool:
+    runs_short = any(look.pressing for look in glimpse.tables.values())
+    return runs_short or any(budget.presses(kept, knobs.wal_budget) for kept in kept_logs(glimpse))
 
 
-def _forward_due(glimpse: Glimpse) -> bool:
+def _release_due(state: JobState, glimpse: Glimpse, knobs: Knobs) -> bool:
+    """While the fill is held back: a log is let go by commits alone, also after those who kept it have ended."""
+    waits = not state.finished() and held_back(glimpse, knobs)
+    return waits and glimpse.pace.since_commit_s >= RELEASE_EVERY_S
+
+
+def _forward_due(glimpse: Glimpse, knobs: Knobs) -> bool:
     """While filling at a readable version: history runs short, or changes have not had their fifth of the time."""
     pace = glimpse.pace
     spent_s = pace.forward_s + pace.last_forward_s
     has_its_share = spent_s * (FORWARD_SHARE - 1) >= pace.fill_s
-    return not pace.forwarded_last and (_pressing(glimpse) or not has_its_share)
+    return not pace.forwarded_last and (_pressing(glimpse, knobs) or not has_its_share)
 
 
 def _moved(state: JobState, glimpse: Glimpse) -> bool:

@@ -137,6 +137,17 @@ def covered_ranges(coverage: Coverage) -> tuple[Range, ...]:
     return tuple(ranges)
 
 
+def common(ranges: Iterable[Range], piece: Range) -> tuple[Range, ...]:
+    """What of the ranges lies in the piece."""
+    found = []
+    for part in ranges:
+        after = max((end for end in (part.after, piece.after) if end is not None), default=None)
+        upto = min((end for end in (part.upto, piece.upto) if end is not None), default=None)
+        if after is None or upto is None or after < upto:
+            found.append(Range(after, upto))
+    return tuple(found)
+
+
 def usable(split: Split, bounds: Iterable[Key]) -> list[Key]:
     """Of the offered bounds those that lie strictly inside of what is left of the split, ascending, each once.
     An offer is a guess by statistics: it may repeat itself, lie elsewhere, or name keys that no row has."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, assert_never
 
+from tidefill.core.budget import size_text
 from tidefill.definitions import JobDefinition, Kind
 from tidefill.engine import FIRST_CHUNK_ROWS, Engine, Happened, Job, check_setting_names
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
@@ -282,6 +283,7 @@ def _stands(status: Status) -> Iterator[tuple[str, object]]:
     yield "version", status.version
     yield "versions behind", status.lag_versions
     yield "seconds behind", None if status.lag_s is None else round(status.lag_s)
+    yield "log kept for it", None if status.log_bytes is None else size_text(status.log_bytes)
     yield "waiting for", status.waiting or None
     yield "asked to", ", ".join(status.wishes) or None
     yield "generation", status.generation
@@ -300,7 +302,14 @@ def _set(status: Status) -> Iterator[tuple[str, object]]:
     yield "chunk_rows", "by the time that one takes" if settings.chunk_rows is None else settings.chunk_rows
     yield "target_lag", f"{settings.target_lag_s:g} seconds"
     yield "verify", settings.verify
+    if status.log_bytes is not None:
+        yield "wal_budget", _size(settings.wal_budget)
+        yield "wal_limit", _size(settings.wal_limit)
     yield "paused", status.pause
+
+
+def _size(size: int | None) -> str:
+    return "NONE" if size is None else size_text(size)
 
 
 def _split_rows(status: Status) -> Iterator[tuple[str, object]]:

@@ -23,9 +23,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
+from tidefill.core.walk import Range
 from tidefill.errors import KeyNotUnique, RetryLater, TargetTouched, Unreadable, UnsupportedKey, UpstreamReplaced
 from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
+from tidefill.spark.coverage import within as is_within
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
@@ -266,13 +268,17 @@ class DeltaTarget:
             f"WHEN NOT MATCHED AND s.{MARK} <> 'D' THEN INSERT ({', '.join(names)}) VALUES ({values})"
         )
 
-    def compare(self, expected: DataFrame, version: int, but: DataFrame | None = None) -> Compared:
+    def compare(
+        self, expected: DataFrame, version: int, but: DataFrame | None = None, within: Range | None = None
+    ) -> Compared:
         """By buckets of the key: how many rows, and sums of their hashes. Only in buckets that differ rows are compared
         one by one."""
         columns = [quoted(name) for name in self._schema.fieldNames() if name in expected.columns]
         with self._translated():
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
+            if within is not None:
+                found = found.where(is_within([within], self._key, key_types(self._schema, self._key)))
             if but is None:
                 return self._compared(wanted, found)
             keys = but.cache()

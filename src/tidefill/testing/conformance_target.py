@@ -25,7 +25,7 @@ from tidefill.core.confirm import Anchor, Counts, Effect, Entry, Payload, Truth,
 from tidefill.core.keys import TOP, Key, Timestamp
 from tidefill.core.state import JobState, initial
 from tidefill.core.version import Number, Snapshot, Version
-from tidefill.core.walk import DONE, Coverage, Split, Upto, start
+from tidefill.core.walk import DONE, Coverage, Range, Split, Upto, start
 from tidefill.errors import Bug, CommitConflict, KeyNotUnique, StateLost, TargetTouched
 from tidefill.ports import Append, Compared, Merge, Replace, Target, TargetWrite
 from tidefill.testing.expecting import raised
@@ -485,6 +485,24 @@ def differences_but_for_some_keys(harness: TargetHarness[F]) -> None:
     assert target.compare(wanted, version).differences
 
 
+def differences_within_a_range(harness: TargetHarness[F]) -> None:
+    target = _filled(harness, [row(number) for number in range(1, 7)])
+    version = _last(harness).version
+
+    def compared(ids: Sequence[int], after: int | None, upto: int | None, but: Sequence[int] = ()) -> Compared:
+        within = Range(*(None if end is None else Key((end,)) for end in (after, upto)))
+        keys = harness.keys(list(but)) if but else None
+        return target.compare(harness.frame([row(number) for number in ids]), version, keys, within)
+
+    assert compared([1, 2], None, 2) == Compared(2)
+    assert compared([3, 4], 2, 4) == Compared(2)
+    assert compared([5, 6], 4, None) == Compared(2)
+    assert compared([], 6, None) == Compared(0)
+    assert compared([3], 2, 4).differences, "4 is there and should not be"
+    assert compared([3, 4], 2, 5).differences, "so is 5"
+    assert compared([3, 4], 2, 5, but=[5]) == Compared(2)
+
+
 def differences_have_their_version(harness: TargetHarness[F]) -> None:
     """Another runner may have committed since."""
     target = _filled(harness, [row(1)])
@@ -650,6 +668,7 @@ TARGET_SUITE: tuple[TargetTest, ...] = (
     a_step_is_taken_once_though_the_log_was_cleaned,
     differences_are_named,
     differences_but_for_some_keys,
+    differences_within_a_range,
     differences_have_their_version,
     nothing_is_shown_before_it_is_published,
     the_next_generation_takes_the_name_over,

@@ -150,6 +150,8 @@ def rows_at_the_head(harness: UpstreamHarness[F]) -> None:
         assert upstream.readable(head)
         assert not upstream.pressing(head), "nothing has aged yet"
         assert upstream.lag_s(head) == 0.0
+        kept = upstream.kept()
+        assert kept is None or 0 <= kept.ours <= kept.total
         assert list(upstream.notices()) == []
         frame = upstream.rows(EVERYTHING, head)
         _same(harness.collect(frame), NINE)

@@ -119,6 +119,9 @@ class DeltaLike:
         if number_of(at) < min(table.changes_from, table.version):
             raise HistoryGone("changes that were not taken in yet are gone", hint="RESYNC the job.")
 
+    def kept(self) -> None:
+        """Nothing is kept for a reader."""
+
     def lag_s(self, at: Version) -> float:
         """Not known."""
         return 0.0

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tidefill.core import changes as rule
+from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version, lies_between
@@ -23,8 +24,6 @@ from tidefill.ports import Halves
 from tidefill.testing.memory_delta import Bend, honest, refuse_duplicates, rows_in, spaced
 from tidefill.testing.tables import Frame, Row, WalkOf
 from tidefill.testing.world import World
-
-LOG_BUDGET = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,11 @@ class Logged:
 
 @dataclass(slots=True)
 class Pending:
-    """A transaction that is not visible yet: new rows by key (None: deleted), and whether its commit is in the log."""
+    """A transaction that is not visible yet: new rows by key (None: deleted), where the log ended when it began, and
+    whether its commit is in the log."""
 
     rows: dict[int, Row | None]
+    since: int
     logged: bool = False
 
 
@@ -90,7 +91,7 @@ class Server:
         """A transaction writes these rows; it holds their locks until it ends."""
         xid = self.new_xid()
         locked = {key for open_ in self.pending.values() for key in open_.rows}
-        self.pending[xid] = Pending({key: row for key, row in rows.items() if key not in locked})
+        self.pending[xid] = Pending({key: row for key, row in rows.items() if key not in locked}, len(self.log))
         return xid
 
     def log_commit(self, xid: int) -> None:
@@ -131,6 +132,11 @@ class Server:
                 head.alive = False
             else:
                 head.rows = {}
+
+    def kept(self, slot: Slot) -> Kept:
+        """One for each commit that is logged. Open transactions keep what came after them, whatever a slot says."""
+        start = min([slot.position, *(open_.since for open_ in self.pending.values())])
+        return Kept(len(self.log) - start, len(self.log) - slot.position)
 
     def drop_heads(self) -> None:
         """Our connections are cut."""
@@ -242,8 +248,13 @@ class PostgresLike:
         return head is not None and head.alive
 
     def pressing(self, at: Version) -> bool:
-        """The slot holds much."""
-        return len(self._find().log) - self._held_since(at).position > LOG_BUDGET
+        """The log is kept for as long as it is needed."""
+        return False
+
+    def kept(self) -> Kept | None:
+        """By the slot."""
+        slot = self._find().slots.get(self._slot)
+        return None if slot is None else self._find().kept(slot)
 
     def check(self, at: Version) -> None:
         """The same server, and a slot that still holds all that was not taken in."""

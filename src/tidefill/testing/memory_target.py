@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
+from tidefill.core.keys import Key
+from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique
 from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
-from tidefill.testing.tables import Bag, Catalog, Frame, Row, Table, add, marked
+from tidefill.testing.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.world import World
 
 COMMIT_S = 1.0
@@ -106,11 +108,13 @@ class MemoryTarget:
             if same_writer or not isinstance(write, Append):
                 raise CommitConflict(f"version {entry.version} of {self._path} was committed meanwhile")
 
-    def compare(self, expected: Frame, version: int, but: Frame | None = None) -> Compared:
+    def compare(self, expected: Frame, version: int, but: Frame | None = None, within: Range | None = None) -> Compared:
         """Rows that one side has and the other has not."""
         self._world.effect("target.compare")
         bag = self._catalog.at(self._path).snapshots[version]
         keys = set(but()) if but is not None else set()
+        if within is not None:
+            bag = {key: rows for key, rows in bag.items() if within.holds(Key((rows[0][ID],)))}
         wanted = Counter(row for row in expected() if row[0] not in keys)
         found = Counter(row for key, rows in bag.items() for row in rows if key not in keys)
         missing = [f"missing {row}" for row in (wanted - found).elements()]

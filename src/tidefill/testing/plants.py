@@ -405,7 +405,7 @@ PLANTS = (
         "a busy upstream makes the job forward for ever",
         ("I5 progress",),
         9,
-        ((step, "_fill", _plan_starving), (step, "_forward_due", lambda glimpse: True)),
+        ((step, "_fill", _plan_starving), (step, "_forward_due", lambda *_: True)),
     ),
     Plant(
         "chase-the-tail",
@@ -438,7 +438,7 @@ PLANTS = (
     Plant(
         "frame-after-head",
         "the head is closed before the frames are evaluated",
-        ("I5 progress",),
+        ("I5 progress", "I7 loud"),
         1,
         ((Backfill, "execute", _execute_without_head),),
     ),

@@ -17,7 +17,7 @@ WRITE_EVERY = 15
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The world at the start."""
+    """The world at the start. `wal_budget`, `wal_limit`: in commits that a server keeps for the job."""
 
     postgres: bool = False
     query: int = 0
@@ -31,6 +31,8 @@ class Setup:
     bounds: str = "honest"
     estimate_times: float = 1.0
     skew_s: float = 0.0
+    wal_budget: int | None = None
+    wal_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def _setup(dice: random.Random) -> Setup:
     postgres = dice.randrange(100) < 35
     queries = [number for number, query in enumerate(QUERIES) if query.keys_only or not postgres]
     query = dice.choice(queries)
-    return Setup(
+    setup = Setup(
         postgres=postgres,
         query=query,
         walk=dice.choice(QUERIES[query].walks),
@@ -131,7 +133,9 @@ def _setup(dice: random.Random) -> Setup:
         bounds=dice.choice(BOUNDS),
         estimate_times=dice.choice((0.0, 0.1, 1.0, 1.0, 10.0)),
         skew_s=dice.choice((0.0, 0.0, 3.0, -20.0, 90.0)),
+        wal_budget=4,
     )
+    return replace(setup, wal_limit=8 if setup.rows_seed % 2 else None)
 
 
 def _repeated(bounds: list[Key], split: Split) -> list[Key]:

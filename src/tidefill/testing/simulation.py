@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tidefill.backfill import Backfill
 from tidefill.core import jobs
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Effect, Entry
 from tidefill.core.jobs import Job, Pause, Settings
 from tidefill.core.keys import Key
@@ -54,6 +55,7 @@ EXCUSES: dict[str, tuple[str, ...]] = {
     "recreate upstream": ("UPSTREAM_REPLACED", "HISTORY_GONE"),
     "advance slot": ("HISTORY_GONE",),
     "duplicate": ("KEY_NOT_UNIQUE", "BUG"),
+    "pause": ("LOG_GIVEN_UP",),
 }
 
 
@@ -195,9 +197,21 @@ class Simulation:
                     del self.catalog.published[published]
         self.world.effect("resource.removed")
 
+    def kept(self, resource: str) -> Kept | None:
+        """What a slot keeps (the runner's port)."""
+        kind, _, name = resource.partition(":")
+        slot = self.server.slots.get(name) if kind == "slot" and self.setup.postgres else None
+        return None if slot is None else self.server.kept(slot)
+
     def _create_job(self) -> str:
         self.jobs_made += 1
-        settings = Settings(self.setup.parallelism, self.setup.rate_limit, self.setup.chunk_rows)
+        settings = Settings(
+            self.setup.parallelism,
+            self.setup.rate_limit,
+            self.setup.chunk_rows,
+            wal_budget=self.setup.wal_budget,
+            wal_limit=self.setup.wal_limit,
+        )
         job = Job(f"j{self.jobs_made}", NAME, "{}", settings=settings)
         self.store.rows[job.id] = job
         self.world.tell("job %s is created: %s over %s", job.id, self.query.name, self.setup)
@@ -272,6 +286,7 @@ class Simulation:
             and job.life is Life.BACKFILLING
             and job.settings.rate_limit is None
             and job.pause is Pause.NOTHING
+            and not self._is_held_back()
         )
         new_lease = job is not None and job.lease.fence != self.fence
         self.fence = job.lease.fence if job is not None else 0
@@ -279,6 +294,14 @@ class Simulation:
             self.checkers.forwards = 0
         elif self.checkers.forwards > FORWARDS_IN_A_ROW_MAX:
             raise Violation("I5 progress", "step after step without a chunk, while there is something to fill")
+
+    def _is_held_back(self) -> bool:
+        """Whether a slot keeps so much that nothing need be filled. (A commit of ours lets go of it only later.)"""
+        if not self.setup.postgres or self.setup.wal_budget is None:
+            return False
+        starts = [slot.position for slot in self.server.slots.values()]
+        starts += [open_.since for open_ in self.server.pending.values()]
+        return len(self.server.log) - min(starts, default=0) > self.setup.wal_budget
 
     def _check_bounded(self, before: Seen, after: Seen) -> None:
         """A chunk has about as many rows as was asked for, and there are not many more chunks than that takes."""

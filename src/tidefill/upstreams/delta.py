@@ -96,6 +96,9 @@ class DeltaUpstream:
         """Whether the first commit that was not taken in is half as old as history is kept."""
         return self.lag_s(at) > self._history.survey(reach=number_of(at)).kept_s / 2
 
+    def kept(self) -> None:
+        """Delta keeps nothing for a reader."""
+
     def lag_s(self, at: Version) -> float:
         """The age of the first commit that was not taken in."""
         missed = self._history.survey(reach=number_of(at)).commits.get(number_of(at) + 1)

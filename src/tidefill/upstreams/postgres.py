@@ -11,22 +11,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Generic
 
 import psycopg
 
 from tidefill import conditions
 from tidefill.conditions import Conditions
+from tidefill.core.budget import Kept
 from tidefill.core.keys import TOP, Key
 from tidefill.core.step import Changed
-from tidefill.core.version import Snapshot, Version, lies_between
+from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Coverage, Range, Split, covered_ranges, rest
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamUnfit
 from tidefill.ports import F, Halves
 from tidefill.upstreams import postgres_head as heads
+from tidefill.upstreams.postgres_backlog import KeyTexts, News, Transaction
 from tidefill.upstreams.postgres_head import Head
-from tidefill.upstreams.postgres_log import KEYS_MAX, KeyTexts, Transaction, lsn_number, lsn_text, snapshot_text
+from tidefill.upstreams.postgres_log import lsn_number, lsn_text, snapshot_text
 from tidefill.upstreams.postgres_reader import SNAPSHOT_GONE, Reader
 from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
 from tidefill.upstreams.postgres_table import (
@@ -38,6 +40,8 @@ from tidefill.upstreams.postgres_table import (
     check_fit,
     check_published,
     check_same,
+    kept_by,
+    log_gone,
 )
 from tidefill.upstreams.postgres_types import PgColumn, is_text, key_type, mapped, quoted_text
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
@@ -45,9 +49,10 @@ from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 READERS = 4  # of a chunk
 READER_ROWS_MIN = 20_000
 KEYS_PER_QUERY = 20_000
-KEYS_SHARE_MAX = 0.5  # of the table: then it is read again
+KEYS_SHARE_MAX = 0.5  # of what is covered: then it is read again
+KEYS_TAKEN_MAX = 5_000_000  # in one step: they go to Spark in the text of queries, which its driver holds
+NEW = 1 << 62  # a transaction that no snapshot of before sees
 SLOT_S_MAX = 10
-HELD_BYTES_MAX = 1 << 30
 POSTGRES = Conditions(equals="=")
 
 
@@ -173,6 +178,9 @@ class PostgresUpstream(Generic[F]):
                 raise NotYet(f"waits for {_oldest(head.admin)} to end, which is older than the slot")
 
     def _slot_gone(self) -> HistoryGone:
+        with self._admin() as admin:
+            if self._table.is_lost(admin):
+                return log_gone(self._table)
         return HistoryGone(f"the slot {self._table.slot} was dropped or moved by somebody else", hint=RESYNC)
 
     # Versions.
@@ -210,24 +218,25 @@ class PostgresUpstream(Generic[F]):
         return self._head is not None and self._head.alive and self._head.snapshot == _snapshot(at)
 
     def pressing(self, at: Version) -> bool:
-        """Much of the server's log could be let go if it were taken in."""
-        return self._seen is not None and self._seen.behind > HELD_BYTES_MAX / 2
+        """The log is kept for as long as it is needed, or `kept` says how much is left."""
+        return False
+
+    def kept(self) -> Kept | None:
+        """By the slot."""
+        with self._admin() as admin:
+            return kept_by(admin, self._table.slot)
 
     def lag_s(self, at: Version) -> float:
         """The age of the first commit to the table that was not taken in."""
         head = self._head
         if head is None or not head.alive:
             return 0.0
-        missed = [one.at_s for one in self._between(at, head) if one.keys or one.truncated]
-        return max(0.0, head.at_s - min(missed)) if missed else 0.0
+        first_s = self._news(at, head).first_s
+        return 0.0 if first_s is None else max(0.0, head.at_s - first_s)
 
     def notices(self) -> Sequence[str]:
-        """Columns whose type is not known; and a slot that holds much."""
-        if self._seen is None:
-            return ()
-        columns = self._seen.notices()
-        held = f"the slot {self._table.slot} keeps more than {HELD_BYTES_MAX >> 21} MB of the server's log"
-        return (*columns, held) if self._seen.held > HELD_BYTES_MAX / 2 else columns
+        """Columns whose type is not known."""
+        return self._seen.notices() if self._seen is not None else ()
 
     def check(self, at: Version) -> None:
         """The same table, and a slot that still holds all that was not taken in."""
@@ -250,58 +259,69 @@ class PostgresUpstream(Generic[F]):
         """By the log; which of the rows were covered is not known."""
         head = self._open(upto)
         self._check_slot(after, head.confirmed)
-        if self._is_all_changed(after, head):
+        many = min(KEYS_TAKEN_MAX, max(KEYS_PER_QUERY, int(self._covered_rows(coverage) * KEYS_SHARE_MAX)))
+        if self._is_all_changed(after, head) or self._news(after, head).keys > many:
             return Changed.ALL
-        came = [self._keys_of(leaf, head) for leaf in self._new_leaves(after, head)]
-        if sum(map(len, came)) > KEYS_MAX:
-            return Changed.ALL
-        return Changed.SOME if any(came) or any(one.keys for one in self._between(after, head)) else Changed.NOTHING
+        self._add_new_leaves(after, head, many)
+        keys = self._news(after, head).keys
+        return Changed.ALL if keys > many else Changed.SOME if keys else Changed.NOTHING
 
-    def _between(self, after: Version, head: Head) -> Iterator[Transaction]:
-        old = _snapshot(after)
-        return (one for xid, one in head.told.transactions.items() if lies_between(xid, old, head.snapshot))
+    def _news(self, after: Version, head: Head) -> News:
+        """By visibility: all in the backlog is seen by the head."""
+        return head.told.backlog.after(_snapshot(after))
 
     def _is_all_changed(self, after: Version, head: Head) -> bool:
-        """Rows came or went of which the log names no keys; or so many that it is cheaper to read all again."""
+        """Rows came or went of which the log names no keys."""
         was = json.loads(after.carry)
         gone = set(was["leaves"]) - {leaf.mark for leaf in head.survey.leaves}
-        truncated = any(one.truncated for one in self._between(after, head))
-        if head.told.many or gone or truncated or _has_new_values(was, head.survey):
-            return True
-        keys = sum(len(one.keys) for one in self._between(after, head))
-        return keys > max(KEYS_PER_QUERY, self._rows * KEYS_SHARE_MAX)
+        return bool(gone) or self._news(after, head).truncated or _has_new_values(was, head.survey)
+
+    def _covered_rows(self, coverage: Coverage) -> float:
+        """By the sample, if there is one."""
+        ranges = covered_ranges(coverage)
+        if self._sampled is None:
+            return self._rows
+        sample = Sample(self._sampled, self._rows)
+        return sample.rows_per_key * sum(any(part.holds(key) for part in ranges) for key in sample.keys)
 
     def _new_leaves(self, after: Version, head: Head) -> list[Leaf]:
         known = set(json.loads(after.carry)["leaves"])
         return [leaf for leaf in head.survey.leaves if leaf.mark not in known]
 
-    def _keys_of(self, leaf: Leaf, head: Head) -> list[KeyTexts]:
+    def _add_new_leaves(self, after: Version, head: Head, many: int) -> None:
+        """Of a new partition all keys count: it may have come with rows. No more are read than are needed to know that
+        there are too many. (A key that is there without need does no harm: its row is read again.)"""
+        backlog = head.told.backlog
+        for leaf in self._new_leaves(after, head):
+            for keys in self._keys_of(leaf, head, many + 1):
+                backlog.add(NEW, Transaction(NEW, head.end, head.at_s, set(keys)))
+
+    def _keys_of(self, leaf: Leaf, head: Head, most: int) -> Iterator[list[KeyTexts]]:
         """Through the table: that is what we may read. The partition's constraint lets the server leave out others."""
         found = head.query(f"SELECT coalesce(pg_get_partition_constraintdef({leaf.oid}), 'true')")
         texts = ", ".join(f"format('%s', {identifier(name)})" for name in self._key)  # as the log writes them
         inside = f"tableoid = {leaf.oid} AND ({found[0][0]})"
-        limit = f"LIMIT {KEYS_MAX + 1}"
-        return [tuple(row) for row in head.query(f"SELECT {texts} FROM {self._table.sql} WHERE {inside} {limit}")]
+        yield from head.batches(
+            f"SELECT {texts} FROM {self._table.sql} WHERE {inside} LIMIT {most}", heads.LOG_ROWS_AT_A_TIME
+        )
 
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
-        """Keys from the log, rows from the snapshot. Of a new partition all keys count: it may have come with rows."""
+        """Keys from the log, rows from the snapshot."""
         head = self._open(upto)
         self._check_slot(after, head.confirmed)
-        keys = {key for one in self._between(after, head) for key in one.keys}
+        self._add_new_leaves(after, head, KEYS_TAKEN_MAX)
         names = [identifier(name) for name in self._key]
-        for leaf in self._new_leaves(after, head):
-            keys.update(self._keys_of(leaf, head))
         inside = self._within(covered_ranges(coverage), "t")
-        batches = list(_batches(sorted(keys), KEYS_PER_QUERY)) or [[]]
         same = " AND ".join(f"t.{name} = k.{name}" for name in names)
-        removed = [self._read(head, self._key_columns, f"{self._keys_sql(batch)} k", "k", "true") for batch in batches]
-        added = [
-            self._read(
-                head, head.survey.columns, f"{self._keys_sql(batch)} k JOIN {self._table.sql} t ON {same}", "t",
-                f"{inside} AND {self._known_parts(head)}",
-            )
-            for batch in batches
-        ]  # fmt: skip
+        removed: list[F] = []
+        added: list[F] = []
+        batches = head.told.backlog.batches(_snapshot(after), KEYS_PER_QUERY)
+        for batch in chain([next(batches, [])], batches):
+            keys = self._keys_sql(batch)
+            removed.append(self._read(head, self._key_columns, f"{keys} k", "k", "true"))
+            rows = f"{keys} k JOIN {self._table.sql} t ON {same}"
+            where = f"{inside} AND {self._known_parts(head)}"
+            added.append(self._read(head, head.survey.columns, rows, "t", where))
         return Halves(self._reader.union(removed), self._reader.union(added), images=False)
 
     @property
@@ -480,6 +500,12 @@ def _oldest(admin: psycopg.Connection[Any]) -> str:
     return "a transaction"
 
 
+def kept_by_slot(server: PostgresServer, name: str) -> Kept | None:
+    """None if it is not there."""
+    with closing(server.session("tidefill")) as session:
+        return kept_by(session, name)
+
+
 def remove_slot(server: PostgresServer, name: str) -> None:
     """If it is there."""
     with server.session("tidefill") as session, translated(f"the slot {name}"):
@@ -505,10 +531,6 @@ def _array(texts: Sequence[str]) -> str:
     """An array of these values as a constant."""
     escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
     return quoted_text("{" + ",".join(f'"{text}"' for text in escaped) + "}")
-
-
-def _batches(keys: Sequence[KeyTexts], size: int) -> Iterator[Sequence[KeyTexts]]:
-    return (keys[place : place + size] for place in range(0, len(keys), size))
 
 
 def _snapshot(version: Version) -> Snapshot:

@@ -18,9 +18,10 @@ import psycopg
 
 from tidefill.core.version import Snapshot
 from tidefill.errors import TidefillError, Unavailable, Unreadable
+from tidefill.upstreams.postgres_backlog import Backlog
 from tidefill.upstreams.postgres_log import Told, lsn_number, lsn_text, snapshot_of, told, transactions
 from tidefill.upstreams.postgres_server import PostgresServer, identifier, translated
-from tidefill.upstreams.postgres_table import PgTable, Survey
+from tidefill.upstreams.postgres_table import PgTable, Survey, log_gone
 
 LOCK = "LOCK TABLE {table} IN ACCESS SHARE MODE"
 LOCK_TIMEOUT_MS = 200
@@ -70,9 +71,19 @@ class Head:
             raise Unreadable("the snapshot is gone")
         try:
             with translated("the server"):
-                return self.session.execute(sql.encode()).fetchall()
+                cursor = self.session.execute(sql.encode())
+                return cursor.fetchall() if cursor.description else []
         except Unavailable as error:
             raise Unreadable("the snapshot is gone", detail=error.detail) from error
+
+    def batches(self, sql: str, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        """The same, so many rows at a time."""
+        self.query(f"DECLARE tidefill_rows NO SCROLL CURSOR FOR {sql}")
+        try:
+            while rows := self.query(f"FETCH {size} FROM tidefill_rows"):
+                yield rows
+        finally:
+            self.query("CLOSE tidefill_rows")
 
 
 @contextmanager
@@ -92,7 +103,11 @@ def open_head(server: PostgresServer, table: PgTable, application: str) -> Itera
         end = _end_of_log(admin)
         parts = frozenset(leaf.oid for leaf in survey.leaves)
         with translated(f"the slot {table.slot}"):
-            found = told(transactions(_messages(admin, table, end), parts, survey.key), snapshot, end)
+            try:
+                log = transactions(_messages(admin, table, end), parts, survey.key)
+                found = told(log, snapshot, end, ends.enter_context(closing(Backlog(len(survey.key)))))
+            except psycopg.errors.ObjectNotInPrerequisiteState as error:
+                raise log_gone(table) from error
         confirmed = table.confirmed(admin)
         yield Head(session, admin, snapshot, at_s, exported, survey, found, end, confirmed, closed)
 

@@ -7,17 +7,14 @@ The messages are those of pgoutput, protocol version 1, tuples as text.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from tidefill.core.version import Snapshot
 from tidefill.errors import Bug, HistoryGone
+from tidefill.upstreams.postgres_backlog import Backlog, KeyTexts, Transaction
 
-KeyTexts: TypeAlias = tuple[str, ...]
-
-KEYS_MAX = 1_000_000  # in memory; above that it is cheaper to read what is covered again
+PART_KEYS = 50_000  # of a transaction at a time
 YEAR_2000_S = 946_684_800  # where PostgreSQL's clock begins
 _BEGIN = struct.Struct(">qqI")
 _U32, _U16 = struct.Struct(">I"), struct.Struct(">H")
@@ -25,21 +22,9 @@ _TEXT, _NULL, _UNCHANGED = ord("t"), ord("n"), ord("u")
 _NEW = ord("N")
 
 
-@dataclass(slots=True)
-class Transaction:
-    """One that has committed. `xid` has 32 bits; `at` is where its commit record begins, `at_s` when that was, in
-    seconds since 1970. `keys` are those of the table's rows that it touched, old and new, or of more than
-    enough of them; a TRUNCATE names none."""
-
-    xid: int
-    at: int
-    at_s: float
-    keys: set[KeyTexts] = field(default_factory=set)
-    truncated: bool = False
-
-
 def transactions(messages: Iterable[bytes], relations: frozenset[int], key: Sequence[str]) -> Iterator[Transaction]:
-    """Read the messages of whole transactions. `relations`: the parts of the table; `key`: its key columns."""
+    """Read the messages of whole transactions; a large one comes in parts. `relations`: the parts of the table; `key`:
+    its key columns."""
     places: dict[int, tuple[int, ...]] = {}
     open_: Transaction | None = None
     for message in messages:
@@ -56,8 +41,12 @@ def transactions(messages: Iterable[bytes], relations: frozenset[int], key: Sequ
                     places[relation] = _places(columns, key)
             case "I" | "U" | "D":
                 relation = _U32.unpack_from(message, 1)[0]
-                if relation in relations and len(_inside(open_).keys) <= KEYS_MAX:
-                    _inside(open_).keys.update(_keys(message, places[relation]))
+                if relation in relations:
+                    part = _inside(open_)
+                    part.keys.update(_keys(message, places[relation]))
+                    if len(part.keys) >= PART_KEYS:
+                        yield part
+                        open_ = Transaction(part.xid, part.at, part.at_s)
             case "T":
                 count = _U32.unpack_from(message, 1)[0]
                 if relations.intersection(struct.unpack_from(f">{count}I", message, 6)):
@@ -169,25 +158,21 @@ def whole_xid(short: int, newest: Snapshot) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the log told up to some place, by whole transaction number, and where the first commit begins that the
-    snapshot `seen` does not see (or where the reading ended): up to there the log is needed no more once it is in.
-    `many`: there were more keys than are kept, so that some of them are missing."""
+    """What the log told up to some place that the snapshot `seen` sees, and where the first commit begins that it does
+    not see (or where the reading ended): up to there the log is needed no more once it is in."""
 
     seen: Snapshot
-    transactions: Mapping[int, Transaction]
+    backlog: Backlog
     safe: int
-    many: bool = False
 
 
-def told(log: Iterable[Transaction], seen: Snapshot, end: int, keys_max: int = KEYS_MAX) -> Told:
-    """Keep what the snapshot sees, but no more keys than that."""
-    kept: dict[int, Transaction] = {}
-    safe, keys = end, 0
+def told(log: Iterable[Transaction], seen: Snapshot, end: int, backlog: Backlog) -> Told:
+    """Keep what the snapshot sees, in the backlog."""
+    safe = end
     for one in log:
         xid = whole_xid(one.xid, seen)
-        if not seen.sees(xid):
+        if seen.sees(xid):
+            backlog.add(xid, one)
+        else:
             safe = min(safe, one.at)
-            continue
-        keys += len(one.keys)
-        kept[xid] = one if keys <= keys_max else replace(one, keys=set(islice(one.keys, 1)))
-    return Told(seen, kept, safe, keys > keys_max)
+    return Told(seen, backlog, safe)

@@ -70,8 +70,12 @@ class SparkReader:
             return frame.select(*map(_as_spark, columns))
 
     def union(self, frames: Sequence[DataFrame]) -> DataFrame:
-        """By position: they are of the same columns."""
-        return reduce(DataFrame.unionAll, frames)
+        """By position: they are of the same columns. Two and two, as there may be hundreds: Spark goes down a plan by
+        recursion."""
+        while len(frames) > 1:
+            pairs = [frames[place : place + 2] for place in range(0, len(frames), 2)]
+            frames = [reduce(DataFrame.unionAll, pair) for pair in pairs]
+        return frames[0]
 
 
 def _as_spark(column: PgColumn) -> Column:

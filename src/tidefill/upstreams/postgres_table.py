@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from tidefill.core.budget import Kept
 from tidefill.errors import HistoryGone, UnknownTable, UpstreamReplaced, UpstreamUnfit
 from tidefill.upstreams.postgres_log import lsn_number
 from tidefill.upstreams.postgres_server import identifier, translated
@@ -23,6 +24,12 @@ IDENTITY_DEFAULT, IDENTITY_FULL, IDENTITY_INDEX = "d", "f", "i"
 
 _USABLE = "s.plugin = 'pgoutput' AND s.database = current_database() AND s.wal_status IS DISTINCT FROM 'lost'"
 _CONFIRMED = f"SELECT s.confirmed_flush_lsn::text FROM pg_replication_slots s WHERE s.slot_name = %s AND {_USABLE}"
+_KEPT = """
+SELECT (pg_current_wal_lsn() - s.restart_lsn)::bigint, (pg_current_wal_lsn() - s.confirmed_flush_lsn)::bigint,
+  s.safe_wal_size
+FROM pg_replication_slots s WHERE s.slot_name = %s
+"""
+_IS_LOST = "SELECT FROM pg_replication_slots s WHERE s.slot_name = %s AND s.wal_status = 'lost'"
 _SURVEY = """
 WITH RECURSIVE root AS (
   SELECT c.oid, c.relkind, c.relname, n.nspname
@@ -97,9 +104,7 @@ SELECT json_build_object(
           OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(root.oid)))))
     FROM pg_publication p WHERE p.pubname = %(publication)s),
   'slot', (
-    SELECT json_build_object('confirmed', CASE WHEN {usable} THEN s.confirmed_flush_lsn::text END,
-      'held', (pg_current_wal_lsn() - s.restart_lsn)::bigint,
-      'behind', (pg_current_wal_lsn() - s.confirmed_flush_lsn)::bigint)
+    SELECT json_build_object('confirmed', CASE WHEN {usable} THEN s.confirmed_flush_lsn::text END)
     FROM pg_replication_slots s WHERE s.slot_name = %(slot)s)
 ) FROM root
 """.replace("{usable}", _USABLE)
@@ -141,7 +146,7 @@ class Leaf:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """One look. `publication` tells whether it was altered; `confirmed` is the slot's position, None without one that
-    can be used. `held`: bytes of log that the slot keeps; `behind`: those that it would let go if it were advanced."""
+    can be used."""
 
     identity: str
     kind: str
@@ -156,8 +161,6 @@ class Survey:
     via_root: bool
     has_slot: bool
     confirmed: int | None
-    held: int
-    behind: int
     deferrable: bool
 
     def column(self, name: str) -> PgColumn:
@@ -207,6 +210,21 @@ class PgTable:
             row = session.execute(_CONFIRMED, (self.slot,)).fetchone()
         return None if row is None else lsn_number(row[0])
 
+    def is_lost(self, session: psycopg.Connection[Any]) -> bool:
+        """Whether the server has thrown away log that the slot needed."""
+        with translated(f"the slot {self.slot}"):
+            return session.execute(_IS_LOST, (self.slot,)).fetchone() is not None
+
+
+def kept_by(session: psycopg.Connection[Any], slot: str) -> Kept | None:
+    """What the slot keeps: nothing if the server has thrown it away. None if there is no such slot."""
+    with translated(f"the slot {slot}"):
+        row = session.execute(_KEPT, (slot,)).fetchone()
+    if row is None:
+        return None
+    total, ours, left = row
+    return Kept(max(0, total), max(0, ours or 0), left) if total is not None else Kept()
+
 
 def _survey(found: dict[str, Any]) -> Survey:
     publication, slot = found["publication"] or {}, found["slot"] or {}
@@ -226,8 +244,6 @@ def _survey(found: dict[str, Any]) -> Survey:
         via_root=bool(publication.get("via_root")),
         has_slot=bool(slot),
         confirmed=lsn_number(slot["confirmed"]) if slot.get("confirmed") else None,
-        held=int(slot.get("held") or 0),
-        behind=int(slot.get("behind") or 0),
         deferrable=found["deferrable"],
     )
 
@@ -303,6 +319,15 @@ def check_published(table: PgTable, seen: Survey) -> None:
                 f"the publication {table.publication} leaves out rows of {leaf.sql}",
                 hint=f"ALTER PUBLICATION {publication} SET TABLE {table.sql}",
             )
+
+
+def log_gone(table: PgTable) -> HistoryGone:
+    """The stop when the server's own limit was reached."""
+    return HistoryGone(
+        f"the server has thrown away log that the slot {table.slot} still needed",
+        detail="Its max_slot_wal_keep_size, or another limit for slots, allows no more.",
+        hint=RESYNC,
+    )
 
 
 def check_same(table: PgTable, carried: dict[str, Any], identity: str, seen: Survey) -> None:
