@@ -149,14 +149,15 @@ class SelfJoin(_Common):
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of `a`, and those that refer to changed rows of `b`."""
         a, b = halves["a"], halves["b"]
+        new_a, new_b = new["a"], new["b"]
 
         def evaluate() -> list[Marked]:
             changed = {row[ID] for row in b.removed() + b.added()}
-            rows = new["a"]()
+            rows = new_a()
             affected = dict.fromkeys(row[ID] for row in a.removed() + a.added())
             affected.update(dict.fromkeys(row[ID] for row in rows if row[REF] in changed))
             now = [row for row in rows if row[ID] in affected]
-            return recomputed(affected, self.derive({"a": now, "b": new["b"]()}))
+            return recomputed(affected, self.derive({"a": now, "b": new_b()}))
 
         return Merge(evaluate, exact=False)
 
