@@ -251,7 +251,7 @@ class Live:
         return f"{ours:.1f} / {bare:.1f} = **{ratio:.2f}**"
 
 
-def live_steps(replica: Replica, server: LocalPostgres, shop: Shop, rows: int, *, scattered: bool) -> Live:
+def live_steps(replica: Replica, server: LocalPostgres, shop: Shop, rows: int, *, rounds: int, scattered: bool) -> Live:
     """Nobody else writes meanwhile. The copy that the bare MERGE works on has the very files of the target."""
     found = Live()
     spark, lake = replica.engine.spark, replica.engine._lake
@@ -260,7 +260,7 @@ def live_steps(replica: Replica, server: LocalPostgres, shop: Shop, rows: int, *
     replica.catch_up()
     shutil.copytree(target, copy)
     columns = spark.read.format("delta").load(str(copy)).columns
-    for number in range(LIVE_ROUNDS):
+    for number in range(rounds):
         keys = change(shop, keys_to_change(rows, number, scattered=scattered))
         listed = f"SELECT *, false AS {DELETED} FROM orders WHERE id = ANY ('{{{','.join(map(str, keys))}}}')"
         within = f"AND t.id >= {keys[0]} AND t.id <= {keys[-1]}"
@@ -352,7 +352,7 @@ def peers(server: LocalPostgres, shop: Shop, folder: Path, rows: int) -> dict[st
     return found
 
 
-def measure(spark: SparkSession, rows: int, *, with_peers: bool = False) -> dict[str, Any]:
+def measure(spark: SparkSession, rows: int, *, rounds: int = LIVE_ROUNDS, with_peers: bool = False) -> dict[str, Any]:
     """One size."""
     with ExitStack() as ends:
         folder = Path(
@@ -378,7 +378,7 @@ def measure(spark: SparkSession, rows: int, *, with_peers: bool = False) -> dict
             done = replicate(replica)
         steps = {
             f"live step / bare MERGE s, {CHANGED_ROWS:,} rows {where}": str(
-                live_steps(replica, server, shop, rows, scattered=scattered)
+                live_steps(replica, server, shop, rows, rounds=rounds, scattered=scattered)
             )
             for where, scattered in (("in one place", False), ("scattered", True))
         }
@@ -441,7 +441,7 @@ def main() -> int:
         return 1
     spark = local_session()
     with suppress(KeyboardInterrupt):
-        measure(spark, min([200_000, *ROWS]))
+        measure(spark, min([200_000, *ROWS]), rounds=1)
         text = told([measure(spark, rows, with_peers=PEERS) for rows in ROWS])
         print(text)
         RESULTS.write_text(text, encoding="utf-8")
