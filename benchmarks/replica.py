@@ -442,9 +442,11 @@ def main() -> int:
     spark = local_session()
     with suppress(KeyboardInterrupt):
         measure(spark, min([200_000, *ROWS]), rounds=1)
-        text = told([measure(spark, rows, with_peers=PEERS) for rows in ROWS])
-        print(text)
-        RESULTS.write_text(text, encoding="utf-8")
+        found: list[dict[str, Any]] = []
+        for rows in ROWS:
+            found.append(measure(spark, rows, with_peers=PEERS))
+            RESULTS.write_text(told(found), encoding="utf-8")
+        print(told(found))
     return 0
 
 
