@@ -312,10 +312,13 @@ def debezium(server: LocalPostgres, shop: Shop, folder: Path, mode: str) -> Peer
     with (folder / "output").open("wb") as output:
         command = [sys.executable, program, server.url(), mode, str(report)]
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
-        with most(lambda: rss_bytes(process.pid)) as memory:
-            if mode == NO_DATA:
-                signal_s = ask_for_snapshot(shop, process)
-            process.wait(PEER_S_MAX)
+        try:
+            with most(lambda: rss_bytes(process.pid)) as memory:
+                if mode == NO_DATA:
+                    signal_s = ask_for_snapshot(shop, process)
+                process.wait(PEER_S_MAX)
+        finally:
+            process.kill()
     if process.returncode or not report.exists():
         said = (folder / "output").read_text(errors="replace")
         raise RuntimeError(f"Debezium ended with {process.returncode}: {said[-2000:]}")
