@@ -334,8 +334,9 @@ def debezium(server: LocalPostgres, shop: Shop, folder: Path, mode: str) -> Peer
 
 
 def ask_for_snapshot(shop: Shop, process: subprocess.Popen[bytes]) -> float:
-    """Once it follows the log, which is where it looks for signals; when that was."""
-    active = "SELECT FROM pg_replication_slots WHERE slot_name = 'peer' AND active"
+    """Once it follows the log, which is where it looks for signals; when that was. (A slot is active while it is made,
+    too, and does not tell of what is written then; it has a position when it is made.)"""
+    active = "SELECT FROM pg_replication_slots WHERE slot_name = 'peer' AND active AND confirmed_flush_lsn IS NOT NULL"
     while process.poll() is None and not shop.execute(active).fetchall():
         time.sleep(0.05)
     asked_s = time.monotonic()
