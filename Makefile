@@ -33,7 +33,8 @@ simulate: $(ready) ## try 2,000 random histories (about a minute)
 bench-lake: $(ready) ## measure a backfill against CTAS, and a live step against MERGE (twenty minutes)
 	@$(bin)/python -m benchmarks.lake
 
-bench-replica: $(ready) ## measure a replica of PostgreSQL against Spark's own reader (PEERS=1: and others; ten minutes)
+bench-replica: $(ready) ## measure a replica of PostgreSQL against Spark's own reader and MERGE (PEERS=1: and others; fifteen minutes)
+	@if [[ "$$PEERS" == 1 ]]; then scripts/bootstrap --group peers; fi
 	@$(bin)/python -m benchmarks.replica
 
 soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)

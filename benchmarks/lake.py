@@ -14,14 +14,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from benchmarks.merge import DELETED, bare_merge, timed
+from benchmarks.processes import cpu_s
 from tidefill import connect
 from tidefill.core.lifecycle import Life
 from tidefill.engine import Engine, Job
@@ -104,13 +106,6 @@ class Writer:
             self._stop.clear()
 
 
-def timed(call: Callable[[], object]) -> float:
-    """Seconds."""
-    start_s = time.monotonic()
-    call()
-    return time.monotonic() - start_s
-
-
 def ctas(spark: SparkSession, source: str, path: str) -> None:
     """The same query in one go, with the same table properties."""
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
@@ -154,14 +149,10 @@ def live_step(spark: SparkSession, engine: Engine, job: Job, writer: Writer, cop
         spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", before + 1).load(source)
     )
     feed.createOrReplaceTempView("feed")
-    values = QUERY.format(table="feed").replace("SELECT ", "SELECT _change_type, ")
-    merge = (
-        f"MERGE INTO {table_at(copy)} t USING (SELECT * FROM ({values}) WHERE _change_type <> 'update_preimage') s "
-        "ON t.id = s.id WHEN MATCHED AND s._change_type = 'delete' THEN DELETE WHEN MATCHED THEN UPDATE SET "
-        "t.day = s.day, t.doubled = s.doubled, t.note = s.note WHEN NOT MATCHED THEN INSERT "
-        "(id, day, doubled, note) VALUES (s.id, s.day, s.doubled, s.note)"
-    )
-    return timed(lambda: spark.sql(merge).collect()), timed(engine.run_once)
+    deleted = f"_change_type = 'delete' AS {DELETED}"
+    values = QUERY.format(table="feed").replace("SELECT ", f"SELECT {deleted}, ")
+    changes = spark.sql(f"{values} AND _change_type <> 'update_preimage'")
+    return timed(lambda: bare_merge(changes, copy, ["id", "day", "doubled", "note"])), timed(engine.run_once)
 
 
 def measure(spark: SparkSession, folder: Path, layout: str, number: int) -> Measured:
@@ -182,21 +173,6 @@ def measure(spark: SparkSession, folder: Path, layout: str, number: int) -> Meas
     for path in (source, copy):
         shutil.rmtree(path)
     return Measured(layout, fills, ctas_s, backfill_s, verify_s, merge_s, step_s)
-
-
-def cpu_s() -> float:
-    """Seconds of a core that this process and its children have used."""
-    parents, used = {}, {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(OSError):
-                words = (folder / "stat").read_text().rpartition(")")[2].split()
-                parents[int(folder.name)] = int(words[1])
-                used[int(folder.name)] = (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-    ours = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(used[pid] for pid in ours)
 
 
 def share_of_a_core(idle_s: float) -> float:

@@ -1,4 +1,5 @@
-"""What the machine does when a commit fails: it finds out more, and raises what tells most."""
+"""What the machine asks of its upstream; and what it does when a commit fails: it finds out more, and raises what tells
+most."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from tidefill.core.jobs import Job
 from tidefill.core.step import Knobs, Pace, Step, plan_step
 from tidefill.core.version import Version
 from tidefill.errors import HistoryGone, KeyNotUnique, TidefillError, Unreadable
+from tidefill.testing.derivations import QUERIES
 from tidefill.testing.memory_delta import DeltaLike
 from tidefill.testing.memory_target import MemoryTarget
 from tidefill.testing.script import Setup
+from tidefill.testing.tables import VALUE
 
 
 def first_step_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: TidefillError) -> None:
@@ -59,3 +62,34 @@ def test_what_could_not_be_read_is_looked_into(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(HistoryGone):
         first_step_fails(stage, monkeypatch, Unreadable("files are gone"))
     assert len(asked) == 1
+
+
+def effects_of_a_forward(query: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What happens in the first step of a live job after one row has changed."""
+    number = next(place for place, one in enumerate(QUERIES) if one.name == query)
+    table = [row(key, key, key, 1) for key in range(6)]
+    stage = Stage(Setup(rows=0, query=number), rows=table)
+    stage.go_live()
+    stage.commit_upstream([(-1, table[3]), (1, (*table[3][:VALUE], 7))])
+    happened: list[str] = []
+    effect = stage.world.effect
+
+    def noted(name: str) -> None:
+        happened.append(name)
+        effect(name)
+
+    monkeypatch.setattr(stage.world, "effect", noted)
+    stage.go_steps(1)
+    return happened
+
+
+def test_a_forward_that_needs_no_whole_input_asks_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened = effects_of_a_forward("replica", monkeypatch)
+    assert "upstream.changes" in happened
+    assert "upstream.rows" not in happened
+
+
+def test_one_that_needs_it_asks_before_the_upstream_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened = effects_of_a_forward("groups merged", monkeypatch)
+    rows_at = happened.index("upstream.rows")
+    assert "upstream.check" in happened[rows_at : happened.index("target.commit")]

@@ -7,7 +7,7 @@ still the same table, then the commit that evaluates them, then the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, assert_never
@@ -45,6 +45,23 @@ class _Head:
     context: AbstractContextManager[Version]
     version: Version
     opened_s: float
+
+
+class _Inputs(Mapping[Occurrence, F]):
+    """Frames that are made when they are asked for: to make one asks the upstream, and most queries need none."""
+
+    def __init__(self, names: Iterable[Occurrence], make: Callable[[Occurrence], F]) -> None:
+        self._names = tuple(names)
+        self._make = make
+
+    def __getitem__(self, name: Occurrence) -> F:
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[Occurrence]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class Backfill(Generic[F]):
@@ -244,8 +261,8 @@ class Backfill(Generic[F]):
     def _whole_input(self, name: Occurrence, state: JobState) -> F:
         return self._rows(name, walk.covered_ranges(state.coverage[name]), state)
 
-    def _covered(self, state: JobState) -> dict[Occurrence, F]:
-        return {name: self._whole_input(name, state) for name in self.shape.tables}
+    def _covered(self, state: JobState) -> Mapping[Occurrence, F]:
+        return _Inputs(self.shape.tables, lambda name: self._whole_input(name, state))
 
     def verify(
         self, job: Job, truth: Truth, versions: Mapping[Table, Version], after: Key | None, rows: int

@@ -149,7 +149,8 @@ class Derivation(Protocol[F]):
 
     def changes(self, halves: Mapping[Occurrence, Halves[F]], new: Mapping[Occurrence, F]) -> Merge[F]:
         """What changes of covered inputs, and chunks (as additions), do to the outputs; an input without `halves` did
-        not change. `new` are all covered inputs after them."""
+        not change. `new` are all covered inputs after them. Each of those costs a look at its upstream when it is asked
+        for, so ask for no more than is needed, and before returning: the upstream is checked after that."""
 
     def whole(self, rows: Mapping[Occurrence, F]) -> F:
         """The outputs of these inputs, from nothing."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -16,7 +17,7 @@ from tests.replica.harness import Postgres
 from tests.replica.stress import Effects, SessionReader, Stress
 from tidefill.core.keys import Key
 from tidefill.core.version import Snapshot, Version
-from tidefill.core.walk import Range, whole
+from tidefill.core.walk import Range, Split, whole
 from tidefill.errors import NotYet, Unavailable, Unreadable
 from tidefill.testing.world import Violation
 from tidefill.upstreams import postgres as postgres_upstream
@@ -297,3 +298,15 @@ def test_a_partition_that_is_attached_later_is_not_in_the_snapshot(postgres: Pos
             assert sorted(upstream.changes(head, later, whole()).added()) == [(101, 1)]
     finally:
         postgres.drop("parted", "parted", "parted")
+
+
+def test_bounds_are_even_where_neighbours_in_the_table_are_neighbours_in_the_key(postgres: Postgres) -> None:
+    """The slowest reader ends a chunk: a sample of a few whole blocks would be off by a tenth and more."""
+    with table(postgres, "even") as name:
+        postgres.execute(f"INSERT INTO {name} SELECT n, n FROM generate_series(101, 100000) n; ANALYZE {name}")
+        upstream = upstream_of(postgres, name)
+        upstream.prepare(None)
+        with upstream.open_head(first=True) as head:
+            found = [key.values[0] for key in upstream.bounds(Split(None, None), 25_000, head)][:3]
+        shares = [upto - after for after, upto in pairwise([0, *found, 100_000])]
+        assert all(abs(share - 25_000) < 1_500 for share in shares), shares

@@ -149,14 +149,15 @@ class SelfJoin(_Common):
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of `a`, and those that refer to changed rows of `b`."""
         a, b = (halves.get(name, self.no_changes(name)) for name in ("a", "b"))
+        new_a, new_b = new["a"], new["b"]
 
         def evaluate() -> list[Marked]:
             changed = {row[ID] for row in b.removed() + b.added()}
-            rows = new["a"]()
+            rows = new_a()
             affected = dict.fromkeys(row[ID] for row in a.removed() + a.added())
             affected.update(dict.fromkeys(row[ID] for row in rows if row[REF] in changed))
             now = [row for row in rows if row[ID] in affected]
-            return recomputed(affected, self.derive({"a": now, "b": new["b"]()}))
+            return recomputed(affected, self.derive({"a": now, "b": new_b()}))
 
         return Merge(evaluate, exact=False)
 
@@ -182,7 +183,8 @@ class Total(_Common):
 
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """The one output, anew."""
-        return Merge(lambda: recomputed([0], self.derive({"t": new["t"]()})), exact=False)
+        now = new["t"]
+        return Merge(lambda: recomputed([0], self.derive({"t": now()})), exact=False)
 
 
 class Branches(_Common):
@@ -204,11 +206,12 @@ class Branches(_Common):
 
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of either branch."""
+        now = dict(new)
 
         def evaluate() -> list[Marked]:
             changed = {name: half.removed() + half.added() for name, half in halves.items()}
             affected = dict.fromkeys((name, row[ID]) for name, rows in changed.items() for row in rows)
-            return recomputed(affected, self.derive({name: frame() for name, frame in new.items()}))
+            return recomputed(affected, self.derive({name: frame() for name, frame in now.items()}))
 
         return Merge(evaluate, exact=False)
 

@@ -293,7 +293,7 @@ PLANTS = (
         "fill-at-old-version",
         "chunks are read at the version before the step",
         ("I1 covered",),
-        345,
+        12,
         ((Backfill, "_write", _write_at_old_version),),
     ),
     Plant(

@@ -48,6 +48,7 @@ from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
 READERS = 4  # of a chunk
 READER_ROWS_MIN = 20_000
+SAMPLE_SPREAD = 10  # times as many blocks as the rows of a sample would fill
 KEYS_PER_QUERY = 20_000
 KEYS_SHARE_MAX = 0.5  # of what is covered: then it is read again
 KEYS_TAKEN_MAX = 5_000_000  # in one step: they go to Spark in the text of queries, which its driver holds
@@ -443,9 +444,7 @@ class PostgresUpstream(Generic[F]):
     def _sample_of(self, head: Head) -> tuple[Key, ...]:
         if self._rows <= SAMPLE_KEYS:
             self._rows = int(head.query(f"SELECT count(*) FROM {self._table.sql}")[0][0])
-        percent = 100.0 * SAMPLE_KEYS / max(self._rows, 1)
-        sampling = f"TABLESAMPLE SYSTEM ({percent:.6f}) REPEATABLE (1)" if percent < 100 else ""
-        return tuple(sorted(set(self._keys_in(head, sampling))))
+        return tuple(sorted(set(self._keys_in(head, _sampling(self._rows)))))
 
     def greatest(self, at: Version) -> Key | None:
         """In the snapshot."""
@@ -479,6 +478,16 @@ def _has_new_values(was: dict[str, Any], seen: Survey) -> bool:
     new = [column for column in seen.columns if column.number not in known]
     altered = any(known.get(column.number, column.mark) != column.mark for column in seen.columns)
     return any(column.has_default for column in new) or (rewritten and (altered or bool(new)))
+
+
+def _sampling(rows: int) -> str:
+    """Few rows of many blocks: the server reads whole blocks, and neighbours tell little of the rest. (All rows of few
+    blocks left the four readers of a million rows with 21 to 31 % of them each, few rows of many with 24 to 27 %.)"""
+    share = SAMPLE_KEYS / max(rows, 1)
+    if share >= 1:
+        return ""
+    blocks = min(1.0, share * SAMPLE_SPREAD)
+    return f"TABLESAMPLE SYSTEM ({100 * blocks:.6f}) REPEATABLE (1) WHERE random() < {share / blocks:.6f}"
 
 
 def application(table: PgTable) -> str:
