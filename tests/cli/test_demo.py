@@ -19,10 +19,15 @@ import pytest
 from tests.cli.stores import row
 from tidefill.cli import demo, demo_shop
 from tidefill.cli.demo_home import Home
-from tidefill.cli.demo_report import Outcome, outcomes_table
+from tidefill.cli.demo_report import Outcome, figures_of, outcomes_table
 from tidefill.cli.demo_shop import Ledger, Shop
 from tidefill.cli.demo_stage import Stage
 from tidefill.config import load
+from tidefill.core.confirm import Counts, Effect, Entry, Payload
+from tidefill.core.keys import Key
+from tidefill.core.state import JobState
+from tidefill.core.version import Number, Version
+from tidefill.core.walk import Coverage, start, whole
 from tidefill.status import status_of
 
 WAIT_S_MAX = 60.0
@@ -133,6 +138,20 @@ def test_a_line_tells_only_what_is_new(capsys: pytest.CaptureFixture[str]) -> No
     stage.bars([replace(abroad, share=0.3), replace(paid, state="live", share=1.0)])
     lines = [line.split(" s  ")[1] for line in capsys.readouterr().out.splitlines()]
     assert lines == ["abroad created 0 %, paid created 0 %", "abroad created 30 %", "paid live 100 %"]
+
+
+def step(number: int, coverage: Coverage, counts: Counts) -> Entry:
+    state = JobState(1, number, {"t": Version("id", Number(number))}, {"t": coverage})
+    return Entry(number, Effect.WRITE, Payload(state, "generation", f"commit {number}", number - 1), counts)
+
+
+def test_a_table_that_is_filled_at_once_was_filled_by_its_first_commit() -> None:
+    born, tidied = Entry(0, Effect.BIRTH), Entry(9, Effect.NONE)
+    at_once = [born, step(1, whole(), Counts(inserted=200)), step(2, whole(), Counts(1, 2, 3)), tidied]
+    assert figures_of(at_once) == (2, 1, 6)
+    begun = start(Key((9,)))
+    later = [born, step(1, begun, Counts()), step(2, whole(), Counts(200, 4)), step(3, whole(), Counts(deleted=5))]
+    assert figures_of(later) == (3, 1, 9)
 
 
 def test_a_replica_has_no_number_of_versions_in_the_table() -> None:

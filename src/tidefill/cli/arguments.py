@@ -156,7 +156,7 @@ def _add_demo(commands: Any) -> None:
         commands, "demo", "demo.demo", "watch views and a replica being filled, on data of its own (three minutes)"
     )
     demo.add_argument("--keep", metavar="DIR", help="make the lake in this folder, and leave it there")
-    demo.add_argument("--rows", type=_demo_rows, metavar="N", default=2_000_000, help="of the table (default 2000000)")
+    demo.add_argument("--rows", type=_demo_rows, metavar="N", default=1_000_000, help="of the table (default 1000000)")
 
 
 def _demo_rows(text: str) -> int:

@@ -62,20 +62,30 @@ def written(engine: Engine, location: str) -> Written:
 
 def outcome(engine: Engine, name: str, warehouse: Path, found: Verified, live_s: float, kills: int) -> Outcome:
     """Of a job that was verified."""
-    steps = [(entry, entry.payload) for entry in _log(engine, name, warehouse) if entry.payload is not None]
-    states = [payload.state for _, payload in steps]
-    fills = [states[0].rows_filled > 0, *(before.coverage != after.coverage for before, after in pairwise(states))]
+    log = _log(engine, name, warehouse)
+    states = [entry.payload.state for entry in log if entry.payload is not None]
+    steps, fills, changes = figures_of(log)
     return Outcome(
         name=name,
         rows=found.rows,
-        commits=len(steps),
-        fills=sum(fills),
-        changes=sum(_changes(entry, fill) for (entry, _), fill in zip(steps, fills, strict=True)),
+        commits=steps,
+        fills=fills,
+        changes=changes,
         versions=_passed(states[0], states[-1]),
         live_s=live_s,
         kills=kills,
         equal=not found.differences,
     )
+
+
+def figures_of(log: Sequence[Entry]) -> tuple[int, int, int]:
+    """How many commits a log has that are steps, how many of them filled, and how many rows were changed by others. The
+    first step fills if it brings rows, since nothing is covered before it."""
+    steps = [(entry, entry.payload.state) for entry in log if entry.payload is not None]
+    fills = [steps[0][0].counts.inserted > 0]
+    fills += [before.coverage != after.coverage for (_, before), (_, after) in pairwise(steps)]
+    changes = sum(_changes(entry, fill) for (entry, _), fill in zip(steps, fills, strict=True))
+    return len(steps), sum(fills), changes
 
 
 def last_version(engine: Engine, name: str, warehouse: Path) -> int:

@@ -24,7 +24,8 @@ CONNECTION, URL_VARIABLE, OWNER_VARIABLE = "shop", "TIDEFILL_DEMO_SHOP_URL", "TI
 ROLE, PUBLICATION = "tidefill", "tidefill_orders"
 REPLICA, RETURNED = "shop_orders", "returned"
 CREATES = {
-    REPLICA: f"CREATE REPLICA {REPLICA} FROM {CONNECTION}.public.orders WITH (publication = '{PUBLICATION}')",
+    REPLICA: f"CREATE REPLICA {REPLICA} FROM {CONNECTION}.public.orders "
+    f"WITH (publication = '{PUBLICATION}', target_lag = '10 seconds')",  # each MERGE takes seconds of few cores
     RETURNED: f"CREATE MATERIALIZED VIEW {RETURNED} AS SELECT id, day, amount FROM {REPLICA} WHERE status = 'returned'",
 }
 DROPS = (f"DROP MATERIALIZED VIEW {RETURNED}", f"DROP REPLICA {REPLICA}")
