@@ -25,9 +25,10 @@ ROLE, PUBLICATION = "tidefill", "tidefill_orders"
 REPLICA, RETURNED = "shop_orders", "returned"
 CREATES = {
     REPLICA: f"CREATE REPLICA {REPLICA} FROM {CONNECTION}.public.orders "
-    f"WITH (publication = '{PUBLICATION}', target_lag = '10 seconds')",  # each MERGE takes seconds of few cores
+    f"WITH (publication = '{PUBLICATION}', target_lag = '20 seconds')",  # each MERGE takes seconds of few cores
     RETURNED: f"CREATE MATERIALIZED VIEW {RETURNED} AS SELECT id, day, amount FROM {REPLICA} WHERE status = 'returned'",
 }
+FRESHEN = f"ALTER JOB {REPLICA} SET TARGET_LAG = '0 seconds'"
 DROPS = (f"DROP MATERIALIZED VIEW {RETURNED}", f"DROP REPLICA {REPLICA}")
 
 ROWS = 200_000
