@@ -204,9 +204,13 @@ class Story:
         self._wish(f"PAUSE JOB {ABROAD}", "abroad stands still, the others go on")
         seen = self._until("abroad is paused", lambda seen: _of(seen, ABROAD).state == Life.PAUSED.value)
         share = _of(seen, PAID).share
-        self._until("paid goes on", lambda seen: _of(seen, PAID).share > share)
+        self._until("paid and the replica go on", lambda seen: _of(seen, PAID).share > share and self._is_copied(seen))
         self._wish(f"RESUME JOB {ABROAD}", "all go on")
         self._wish(f"ALTER JOB {PAID} SET RATE_LIMIT = NONE", "as fast as it can")
+
+    def _is_copied(self, seen: Sequence[Status]) -> bool:
+        """Whether the view on the replica can begin."""
+        return self._shop is None or _of(seen, REPLICA).state == Life.LIVE.value
 
     def _kill(self, runner: Child) -> None:
         """In the middle of a step; Spark, which has begun it, lives on."""
