@@ -38,7 +38,7 @@ WAIT_S_MAX = 300.0
 LOOK_S = 0.2
 CHUNKS = 3  # of each view
 MEDDLE_AT, KILL_AT = 0.15, 0.45  # shares of the work
-SLOW_CHUNK_S = 5  # what a chunk takes under the rate limit
+SLOW_CHUNK_S = 10  # what a chunk takes under the rate limit
 MID_STEP_S = 0.5  # after a commit, the next step is under way
 FOLLOW_S = 4.0
 ABROAD, PAID = VIEWS
@@ -204,13 +204,14 @@ class Story:
         self._wish(f"PAUSE JOB {ABROAD}", "abroad stands still, the others go on")
         seen = self._until("abroad is paused", lambda seen: _of(seen, ABROAD).state == Life.PAUSED.value)
         share = _of(seen, PAID).share
-        self._until("paid and the replica go on", lambda seen: _of(seen, PAID).share > share and self._is_copied(seen))
+        self._until("the others go on", lambda seen: _of(seen, PAID).share > share and self._is_copied(seen))
         self._wish(f"RESUME JOB {ABROAD}", "all go on")
         self._wish(f"ALTER JOB {PAID} SET RATE_LIMIT = NONE", "as fast as it can")
 
     def _is_copied(self, seen: Sequence[Status]) -> bool:
-        """Whether the view on the replica can begin."""
-        return self._shop is None or _of(seen, REPLICA).state == Life.LIVE.value
+        """Whether the replica is live, for which the view on it waits; or it is high time for the kill."""
+        waits = self._shop is not None and _of(seen, REPLICA).state != Life.LIVE.value
+        return not waits or _share(_views(seen)) >= KILL_AT
 
     def _kill(self, runner: Child) -> None:
         """In the middle of a step; Spark, which has begun it, lives on."""
