@@ -185,9 +185,18 @@ def test_a_wrong_value(tmp_path: Path, text: str, fact: str) -> None:
     assert error.hint
 
 
-def test_a_store_is_a_folder(tmp_path: Path) -> None:
-    error = refused(tmp_path, 'store = "postgresql://ada:hunter2@host/db"')
-    assert error.fact == "the store is postgresql://ada:***@host/db"
+@pytest.mark.parametrize(
+    ("store", "fact"),
+    [
+        ("mysql://ada:hunter2@host/db", "the store is mysql://ada:***@host/db"),
+        ("s3a://bucket/store", "the store is s3a://bucket/store"),
+        ("env: ", "the store names no variable"),
+    ],
+)
+def test_a_store_is_a_folder_or_a_database_of_postgres(tmp_path: Path, store: str, fact: str) -> None:
+    error = refused(tmp_path, f'store = "{store}"')
+    assert error.fact == fact
+    assert "env:VARIABLE" in error.hint
 
 
 @pytest.mark.parametrize(
@@ -204,6 +213,42 @@ def test_a_file_that_is_not_utf_8(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="is not UTF-8") as caught:
         load(tmp_path, None, {})
     assert caught.value.detail == "At line 2."
+
+
+# A store in a database
+
+
+def test_a_store_in_a_database(tmp_path: Path) -> None:
+    url = "postgresql://ada:hunter2@host/db"
+    written(tmp_path, f'store = "{url}"')
+    config = load(tmp_path, None, {})
+    assert (config.store_place({}), config.is_store_elsewhere) == (url, True)
+    assert shown(config)[0] == ("store", "postgresql://ada:***@host/db", "tidefill.toml")
+    assert config.log_folder == tmp_path / ".tidefill"
+    assert "hunter2" not in repr(config)
+
+
+def test_the_url_of_a_store_in_the_environment(tmp_path: Path) -> None:
+    written(tmp_path, 'store = "env:STORE_URL"')
+    config = load(tmp_path / "below", None, {})
+    assert config.store_place({"STORE_URL": "postgres://host/db"}) == "postgres://host/db"
+    assert shown(config)[0] == ("store", "env:STORE_URL", "tidefill.toml")
+    assert config.log_folder == tmp_path / ".tidefill"
+    for environ, fact in (
+        ({}, "the store needs the environment variable STORE_URL, which is not set"),
+        ({"STORE_URL": ""}, "the store needs the environment variable STORE_URL, which is not set"),
+        ({"STORE_URL": "/folder/hunter2"}, "STORE_URL holds no URL of PostgreSQL for the store"),
+    ):
+        with pytest.raises(InvalidSetting) as caught:
+            config.store_place(environ)
+        assert caught.value.fact == fact
+        assert caught.value.hint.startswith("export STORE_URL=")
+
+
+def test_a_store_in_a_folder_holds_its_log(tmp_path: Path) -> None:
+    config = load(tmp_path, None, {})
+    assert (config.store_place({}), config.is_store_elsewhere) == (str(tmp_path / ".tidefill"), False)
+    assert config.log_folder == tmp_path / ".tidefill"
 
 
 # Connections and secrets

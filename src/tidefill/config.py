@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from tidefill.addresses import is_url
 from tidefill.errors import InvalidSetting
 
 FILE_NAME = "tidefill.toml"
@@ -60,16 +61,17 @@ class Connection:
     @property
     def variable(self) -> str | None:
         """The environment variable that holds the URL; None if the file does."""
-        return self.url.removeprefix(FROM_VARIABLE).strip() if self.url.startswith(FROM_VARIABLE) else None
+        return _variable(self.url)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What was set. `path`: of the file, if there is one. `store` and the `warehouse` on a disk are absolute. `spark`:
-    settings by their full names, sorted. `store_from` and `warehouse_from`: who set them."""
+    """What was set. `path`: of the file, if there is one. `store` and the `warehouse` on a disk are absolute; `store`
+    may be the URL of a database, or name the variable that holds it, and is never printed. `spark`: settings by their
+    full names, sorted. `store_from` and `warehouse_from`: who set them."""
 
     path: Path | None
-    store: str
+    store: str = field(repr=False)
     warehouse: str
     spark: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     connections: tuple[Connection, ...] = ()
@@ -80,6 +82,36 @@ class Config:
     def remote(self) -> str | None:
         """The URL of a Spark elsewhere; None if Spark runs in this process."""
         return dict(self.spark).get(SPARK_REMOTE)
+
+    @property
+    def is_store_elsewhere(self) -> bool:
+        """Whether the store is in a database, and not in a folder."""
+        return is_url(self.store) or self.store_variable is not None
+
+    @property
+    def store_variable(self) -> str | None:
+        """The environment variable that holds the URL of the store, if one does."""
+        return _variable(self.store)
+
+    @property
+    def log_folder(self) -> Path:
+        """Where the log is: in the store, or where the store would be if it were not in a database."""
+        if not self.is_store_elsewhere:
+            return Path(self.store)
+        return (self.path.parent if self.path else Path.cwd()) / FOLDERS["store"]
+
+    def store_place(self, environ: Mapping[str, str] = os.environ) -> str:
+        """The folder of the store, or the URL of its database, with what is secret in it. InvalidSetting if the
+        variable that should hold the URL does not."""
+        variable = self.store_variable
+        if variable is None:
+            return self.store
+        if not environ.get(variable):
+            fact = f"the store needs the environment variable {variable}, which is not set"
+            raise InvalidSetting(fact, hint=_export(variable))
+        if not is_url(environ[variable]):
+            raise InvalidSetting(f"{variable} holds no URL of PostgreSQL for the store", hint=_export(variable))
+        return environ[variable]
 
     def connection_url(self, name: str, environ: Mapping[str, str] = os.environ) -> str:
         """The URL to connect to, with what is secret in it. InvalidSetting if there is no such connection, or the
@@ -92,7 +124,7 @@ class Config:
         if not environ.get(found.variable):
             raise InvalidSetting(
                 f"the connection {name} needs the environment variable {found.variable}, which is not set",
-                hint=f"export {found.variable}='postgresql://user:password@host:5432/database'",
+                hint=_export(found.variable),
             )
         return environ[found.variable]
 
@@ -115,8 +147,7 @@ def load(start: Path, explicit: str | None, environ: Mapping[str, str]) -> Confi
     _refuse_unknown(path, entries, KEYS)
     store, store_from = _folder("store", path, entries, start, environ)
     warehouse, warehouse_from = _folder("warehouse", path, entries, start, environ)
-    if _SCHEME.match(store):
-        raise InvalidSetting(f"the store is {masked(store)}", hint="Name a folder on a local disk.")
+    _check_store(store)
     return Config(
         path, store, warehouse, _spark(path, entries), _connections(path, entries), store_from, warehouse_from
     )
@@ -196,6 +227,25 @@ def _absolute(location: str, base: Path, environ: Mapping[str, str]) -> str:
     if location.startswith("~/") and environ.get("HOME"):
         return str(Path(environ["HOME"]) / location[2:])
     return str(base / location)
+
+
+def _check_store(store: str) -> None:
+    """A folder, the URL of a PostgreSQL database, or the name of a variable that holds one."""
+    if is_url(store) or not _SCHEME.match(store):
+        return
+    variable = _variable(store)
+    if not variable:
+        fact = f"the store is {masked(store)}" if variable is None else "the store names no variable"
+        raise InvalidSetting(fact, hint='Name a folder on a local disk, or a PostgreSQL database: "env:VARIABLE".')
+
+
+def _variable(text: str) -> str | None:
+    """The environment variable that is meant; None if the text is meant as it is."""
+    return text.removeprefix(FROM_VARIABLE).strip() if text.startswith(FROM_VARIABLE) else None
+
+
+def _export(variable: str) -> str:
+    return f"export {variable}='postgresql://user:password@host:5432/database'"
 
 
 def _spark(file: Path | None, entries: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

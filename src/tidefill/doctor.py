@@ -31,7 +31,7 @@ from tidefill.engine import STORE_FILE
 from tidefill.errors import InvalidSetting, RetryLater, TidefillError
 from tidefill.files import local_path
 from tidefill.runner import LEASE_S
-from tidefill.store import SCHEMA_VERSION, open_store
+from tidefill.store import SCHEMA_VERSION, open_store, postgres_schema
 
 PACKAGES = {  # and the module that each brings
     "pyspark": "pyspark",
@@ -90,9 +90,15 @@ class _Case:
         return Path(self.config.store) / STORE_FILE
 
     @property
+    def store(self) -> str | Path:
+        """What to open: the file, or the URL of the database. InvalidSetting if that is not known."""
+        return self.config.store_place(self.environ) if self.config.is_store_elsewhere else self.store_file
+
+    @property
     def has_store(self) -> bool:
-        """Whether one is seen: no, too, where one may not look."""
-        return os.path.isfile(self.store_file)
+        """Whether one is seen: no, too, where one may not look. A database that is named counts as one: it is asked
+        only for what is in it."""
+        return self.config.is_store_elsewhere or os.path.isfile(self.store_file)
 
 
 _Check: TypeAlias = Callable[[_Case], Iterable[Finding]]
@@ -255,6 +261,9 @@ def _jars(case: _Case) -> Iterator[Finding]:
 
 
 def _store(case: _Case) -> Iterator[Finding]:
+    if case.config.is_store_elsewhere:
+        yield from _store_elsewhere(case)
+        return
     file = case.store_file
     if trouble := _trouble("store", file.parent):
         yield trouble
@@ -265,6 +274,24 @@ def _store(case: _Case) -> Iterator[Finding]:
     else:
         yield _none_yet("store", file.parent)
     yield _free_space("store", file.parent)
+
+
+def _store_elsewhere(case: _Case) -> Iterator[Finding]:
+    """In a database. Its log is in a folder all the same."""
+    url = case.config.store_place(case.environ)
+    if case.config.store_variable is None and masked(url) != url:
+        place = case.config.path or case.config.store_from
+        remedy = 'Put the URL into an environment variable, and in its place write store = "env:VARIABLE"'
+        yield Finding("store", Verdict.WARNING, f"its password is in {place}", remedy)
+    try:
+        schema = postgres_schema(url, busy_s=BUSY_S)
+    except TidefillError as error:
+        yield Finding("store", Verdict.BAD, masked(_told(error.fact, error.detail)), error.hint or _remedy(error))
+        return
+    yield Finding("store", Verdict.OK, masked(url))
+    yield _schema_found(schema, "pg_dump -n tidefill URL > backup.sql; tidefill status, which migrates it")
+    if trouble := _trouble("store", case.config.log_folder):
+        yield trouble
 
 
 def _warehouse(case: _Case) -> Iterator[Finding]:
@@ -316,7 +343,7 @@ def _database(file: Path) -> Iterator[Finding]:
         yield Finding("store", Verdict.BAD, f"{file} cannot be read: {error}", remedy)
 
 
-def _schema_found(schema: int | None) -> Finding:
+def _schema_found(schema: int | None, migrate: str = "tidefill status, which migrates it after a backup") -> Finding:
     if schema is None:
         return Finding("store", Verdict.OK, "nothing is in it yet")
     if schema > SCHEMA_VERSION:
@@ -324,7 +351,7 @@ def _schema_found(schema: int | None) -> Finding:
         return Finding("store", Verdict.BAD, fact, "pip install --upgrade tidefill")
     if schema < SCHEMA_VERSION:
         fact = f"an older release wrote it: schema {schema}, this one writes {SCHEMA_VERSION}"
-        return Finding("store", Verdict.WARNING, fact, "tidefill status, which migrates it after a backup")
+        return Finding("store", Verdict.WARNING, fact, migrate)
     return Finding("store", Verdict.OK, f"schema {schema}")
 
 
@@ -404,19 +431,28 @@ def _store_id(case: _Case) -> str:
     """Empty if there is no store that can be opened."""
     if _rows(case) is None:
         return ""
-    with open_store(case.store_file, busy_s=BUSY_S) as store:
+    with open_store(case.store, busy_s=BUSY_S) as store:
         return store.store_id()
 
 
 def _rows(case: _Case) -> Sequence[Job] | None:
     """Every row; None if there is no store that can be opened without changing it. What is wrong with it then is found
     by `_store`."""
+    if case.config.is_store_elsewhere:
+        with suppress(TidefillError):
+            if postgres_schema(str(case.store), busy_s=BUSY_S) == SCHEMA_VERSION:
+                return _rows_of(case)
+        return None
     file = case.store_file
     with suppress(sqlite3.DatabaseError):
         if case.has_store and os.access(file, os.R_OK | os.W_OK) and _schema(file) == SCHEMA_VERSION:
-            with open_store(file, busy_s=BUSY_S) as store:
-                return store.jobs()
+            return _rows_of(case)
     return None
+
+
+def _rows_of(case: _Case) -> Sequence[Job]:
+    with open_store(case.store, busy_s=BUSY_S) as store:
+        return store.jobs()
 
 
 def _jobs(case: _Case) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidefill.addresses import is_url
 from tidefill.config import SPARK_REMOTE, Config
 from tidefill.core import jobs
 from tidefill.core.budget import Kept, size_of
@@ -65,7 +66,7 @@ from tidefill.runner import Runner, anchor_from_text, versions_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
 from tidefill.status import status_of, version_of
-from tidefill.store import SqlStore, is_url, open_store
+from tidefill.store import SqlStore, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,7 +112,8 @@ def connect_as(config: Config, starting: Callable[[], AbstractContextManager[obj
         return local_session(extra_conf=settings) if remote is None else remote_session(remote, settings)
 
     names = [connection.name for connection in config.connections]
-    return Engine(start, config.warehouse, Path(config.store), starting, names, config.connection_url)
+    place, logs = config.store_place(), config.log_folder
+    return Engine(start, config.warehouse, place, starting, names, config.connection_url, logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,8 @@ class Happened:
 
 class Engine:
     """Everything that can be done with one store, one warehouse and one Spark. Threads may not share it, but one may
-    look (`statuses`, `events`) while another works. `spark`: a session, or what starts one."""
+    look (`statuses`, `events`) while another works. `spark`: a session, or what starts one. `logs`: the folder of the
+    log, if the store has none because it is a database."""
 
     def __init__(
         self,
@@ -165,15 +168,15 @@ class Engine:
         starting: Callable[[], AbstractContextManager[object]] = nullcontext[None],
         connections: Iterable[str] = (),
         url_of: Callable[[str], str] = str,
+        logs: str | os.PathLike[str] = LOG_FOLDER,
     ) -> None:
         self._given = spark
         self._starting = starting
         self._warehouse = warehouse
-        folder = Path(LOG_FOLDER if is_url(store) else store)
+        folder = Path(logs if is_url(store) else store)
         self._store: SqlStore = open_store(os.fspath(store) if is_url(store) else folder / STORE_FILE)
         self._databases = Databases(tuple(connections), url_of, self._store.store_id)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._log = log_to(folder)
+        self._log = log_to(_made(folder))
         self._clock = SystemClock()
         self._owner = new_owner()
         self._made: Lake | None = None
@@ -681,6 +684,15 @@ class Job:
             f"<progress value='{status.share:.4f}' max='1'></progress> {status.share:.0%} "
             f"{html.escape(status.waiting)}</div>"
         )
+
+
+def _made(folder: Path) -> Path:
+    """The folder for the log, made if it is missing."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"the folder {folder}, for the log, cannot be made", detail=f"{error.strerror}.") from error
+    return folder
 
 
 def _absolute(location: str | os.PathLike[str] | None) -> str:

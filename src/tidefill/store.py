@@ -27,6 +27,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from tidefill.addresses import is_url
 from tidefill.core.jobs import Job, job_from_json, job_to_json, name_key
 from tidefill.core.lifecycle import Life
 from tidefill.core.tables import (
@@ -52,7 +53,6 @@ from tidefill.errors import (
 from tidefill.extras import with_extra
 
 SCHEMA_VERSION = 2
-POSTGRES_URLS = ("postgresql://", "postgres://")
 POSTGRES_SCHEMA = "tidefill"
 POSTGRES_LOCK = 7_449_358  # any number, the same for all
 BUSY_S = 10.0
@@ -106,14 +106,16 @@ class Schema:
     migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=lambda: {1: _add_tables})
 
 
-def exists(path: str | Path) -> bool:
+def exists(place: str | Path) -> bool:
     """Whether there is a store to open. Asking makes none."""
-    return Path(path).is_file()
+    return postgres_schema(str(place)) is not None if is_url(place) else Path(place).is_file()
 
 
-def is_url(place: str | os.PathLike[str]) -> bool:
-    """Whether it is the address of a PostgreSQL database, and no file."""
-    return str(place).startswith(POSTGRES_URLS)
+def postgres_schema(url: str, *, busy_s: float = BUSY_S) -> int | None:
+    """The schema version of the store in that database, asked for without making or migrating one; None if there is
+    none."""
+    with _postgres_store(url, busy_s) as store:
+        return store.schema_version()
 
 
 def open_store(place: str | Path, *, schema: Schema | None = None, busy_s: float = BUSY_S) -> SqlStore:
@@ -149,6 +151,11 @@ class SqlStore:
         """What tells this store from any other, also after a move."""
         with self._reading() as connection:
             return str(connection.execute(sa.select(_META.c.store_id)).scalar_one())
+
+    def schema_version(self) -> int | None:
+        """The one that it was written with; None if nothing is there yet."""
+        with self._reading() as connection:
+            return _version(connection)
 
     def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
         """The new job; or the one that has the name already, if its definition is equal; else NameTaken. Only a new job
@@ -247,9 +254,8 @@ class SqlStore:
 
     def bring_up_to_date(self, schema: Schema) -> None:
         """Make the tables, or migrate them: all in one transaction, after a backup. A newer schema is an error."""
-        with self._reading() as connection:
-            if _version(connection) == schema.version:
-                return
+        if self.schema_version() == schema.version:
+            return
         with self._writing() as connection:
             version = _version(connection)
             if version is None:
@@ -373,6 +379,8 @@ def _unknown(job_id: str) -> UnknownJob:
 
 def _version(connection: sa.Connection) -> int | None:
     """The schema version; None if nothing is there yet."""
+    if connection.dialect.name == "postgresql":
+        _refuse_closed_schema(connection)
     tables = sa.inspect(connection).get_table_names()
     if not tables:
         return None
@@ -413,21 +421,17 @@ def _make_file(file: Path) -> None:
 
 def _postgres_store(url: str, busy_s: float) -> SqlStore:
     """A schema of its own. Whoever writes has the store to himself, as in SQLite: the lock comes first."""
-    try:
-        with with_extra("postgres"):
-            engine = sa.create_engine(
-                sa.make_url(url).set(drivername="postgresql+psycopg"),
-                poolclass=NullPool,
-                connect_args={
-                    "application_name": "tidefill store",
-                    "connect_timeout": int(busy_s),
-                    "options": f"-c search_path={POSTGRES_SCHEMA} -c lock_timeout={int(busy_s * 1000)}",
-                },
-            )
-    except SQLAlchemyError:  # what it says may hold the password
-        raise BadInput(
-            "the URL of the store cannot be read", hint="postgresql://user:password@host:5432/database"
-        ) from None
+    address = _postgres_address(url)
+    with with_extra("postgres"):
+        engine = sa.create_engine(
+            address,
+            poolclass=NullPool,
+            connect_args={
+                "application_name": "tidefill store",
+                "connect_timeout": int(busy_s),
+                "options": f"-c search_path={POSTGRES_SCHEMA} -c lock_timeout={int(busy_s * 1000)}",
+            },
+        )
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
@@ -435,7 +439,37 @@ def _postgres_store(url: str, busy_s: float) -> SqlStore:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
             connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {POSTGRES_SCHEMA}")
 
-    return SqlStore(engine, engine.url.render_as_string(hide_password=True))
+    return SqlStore(engine, _postgres_place(address))
+
+
+def _postgres_place(address: sa.URL) -> str:
+    """As a person may read it. Options may be secret too."""
+    return address.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+
+
+def _refuse_closed_schema(connection: sa.Connection) -> None:
+    """To a role that may not use the schema, the store would look like none."""
+    usable = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = "
+    if connection.exec_driver_sql(f"{usable}'{POSTGRES_SCHEMA}'").scalar() is False:
+        raise BadInput(
+            f"the role may not use the schema {POSTGRES_SCHEMA} of the store",
+            hint="Give the URL the role that made the store.",
+        )
+
+
+def _postgres_address(url: str) -> sa.URL:
+    """The parts of the URL. What is said of one that cannot be read may hold the password, and so may what was taken
+    for the host."""
+    try:
+        address = sa.make_url(url)
+    except (SQLAlchemyError, ValueError):
+        address = None
+    if address is None or "@" in (address.host or ""):
+        raise BadInput(
+            "the URL of the store cannot be read",
+            hint="postgresql://user:password@host:5432/database, with %40 for @ and %25 for % in the password.",
+        ) from None
+    return address.set(drivername="postgresql+psycopg")
 
 
 def _postgres_named(cause: BaseException | None, place: str) -> TidefillError:
@@ -450,6 +484,12 @@ def _postgres_named(cause: BaseException | None, place: str) -> TidefillError:
             )
         case "42":
             return _unreadable(place, detail)
+        case "":
+            return Unavailable(
+                f"the store {place} cannot be reached",
+                detail=detail,
+                hint="Check the URL, that the server runs, and that it lets you in.",
+            )
     return Unavailable(f"the store {place} does not answer", detail=detail)
 
 

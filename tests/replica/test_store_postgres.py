@@ -80,3 +80,16 @@ def test_an_engine_on_it(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         engine._store.register(Registered("events", '{"form": 1, "location": "x", "key": ["id"], "walk": []}'))
         assert engine.tables() == ["events"]
     assert (tmp_path / ".tidefill").is_dir(), "for the log"
+
+
+def test_a_server_that_is_away_for_a_while(postgres: Postgres, url: str) -> None:
+    with open_store(url) as store:
+        store.create(Job("1", "orders", "{}"))
+        postgres.server.stop("immediate")
+        try:
+            with pytest.raises(Unavailable, match="cannot be reached"):
+                store.jobs()
+        finally:
+            postgres.server.start()
+            postgres.reconnect()
+        assert [job.name for job in store.jobs()] == ["orders"]

@@ -1,46 +1,44 @@
-"""`tidefill demo`: two views are filled from a table that is being written, and their runner is killed half way.
+"""`tidefill demo`: two views of a Delta table, a replica of a PostgreSQL table and a view on that are filled while both
+tables are being written, by one runner, which is killed half way.
 
-Nothing in it is staged: Spark runs here, the writer and `tidefill run` are processes of their own, the kill is a
-SIGKILL, and what is said of the views is what a comparison with a recompute found. Every wait has an end.
+Nothing in it is staged: Spark and PostgreSQL run here, the writers and `tidefill run` are processes of their own, the
+kill is a SIGKILL, and what is said of views and replica is what a comparison with a recompute found. Every wait has an
+end.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
-from tidefill.cli import demo_orders, render, terminal
+from tidefill.cli import demo_orders, demo_shop, render, terminal
 from tidefill.cli.arguments import JSON
-from tidefill.cli.demo_children import RUNNER, WRITER, Child
+from tidefill.cli.demo_children import RUNNER, SHOP_WRITER, WRITER, Child
+from tidefill.cli.demo_home import Home, bounded, home
 from tidefill.cli.demo_orders import VIEWS
-from tidefill.cli.demo_report import Outcome, outcome, outcomes_table, written
+from tidefill.cli.demo_report import Outcome, Written, last_version, outcome, outcomes_table, written
+from tidefill.cli.demo_shop import CONNECTION, OWNER_VARIABLE, REPLICA, RETURNED, URL_VARIABLE, Ledger, Shop
 from tidefill.cli.demo_stage import Stage
 from tidefill.cli.demo_writer import CHANGES_PER_S
 from tidefill.cli.project import ascii
 from tidefill.core.lifecycle import Life
-from tidefill.errors import Bug, InvalidSetting, JobFailed, NotYet, RetryLater, TimedOut
+from tidefill.errors import Bug, JobFailed, NotYet, RetryLater, TimedOut
 
 if TYPE_CHECKING:
     from tidefill.engine import Engine, Verified
     from tidefill.spark.shared import SharedSpark
     from tidefill.status import Status
 
-TOTAL_S_MAX = 900
 WAIT_S_MAX = 300.0
-END_S_MAX = 30  # for what has to be tidied up then
 LOOK_S = 0.2
-CHUNKS = 4  # of each view
+CHUNKS = 3  # of each view
 MEDDLE_AT, KILL_AT = 0.15, 0.45  # shares of the work
-SLOW_CHUNK_S = 8  # what a chunk takes under the rate limit
+SLOW_CHUNK_S = 10  # what a chunk takes under the rate limit
 MID_STEP_S = 0.5  # after a commit, the next step is under way
 FOLLOW_S = 4.0
 ABROAD, PAID = VIEWS
@@ -54,106 +52,44 @@ SPARK_SETTINGS = {  # many small commands on few cores
 
 
 def demo(arguments: argparse.Namespace) -> int:
-    """Run the command: 0 only if both views were found equal to a recompute."""
+    """Run the command: 0 only if all that was made was found equal to a recompute."""
     as_json = arguments.format == JSON
     stage = Stage(quiet=as_json)
-    stage.print("Two materialized views over a table that is being written.")
-    with _home(arguments.keep) as home, _bounded(), ExitStack() as ends:
-        spark = _start_spark(ends)
-        story = Story(stage, home, spark, _engine(home, spark, ends), arguments.rows, ends)
-        outcomes = story.tell()
+    stage.print(_title())
+    with home(arguments.keep) as place, bounded(), ExitStack() as ends:
+        spark, shop = _start(ends)
+        engine = _engine(place, spark, shop, ends)
+        outcomes = Story(stage, place, spark, shop, engine, arguments.rows, ends).tell()
     equal = all(each.equal for each in outcomes)
     if as_json:
-        terminal.say(render.as_json({"views": outcomes, "seconds": round(stage.elapsed_s, 1)}))
-    stage.say(_ending(home, equal=equal))
+        terminal.say(render.as_json({"jobs": outcomes, "seconds": round(stage.elapsed_s, 1)}))
+    stage.say(_ending(place, equal=equal))
     return 0 if equal else 1
 
 
-def _ending(home: Home, *, equal: bool) -> str:
-    verdict = "Both views are equal to a recompute." if equal else "A view DIFFERS from a recompute."
-    if home.kept:
-        return f"{verdict} They are kept: tidefill status --config {home.config}"
+def _title() -> str:
+    views = "Two materialized views over a Delta table that is being written"
+    if missing := demo_shop.missing():
+        return f"{views}.\n(A replica of a PostgreSQL table too: pip install 'tidefill[{','.join(missing)}]')"
+    return f"{views};\na replica of a PostgreSQL table that is being written, and a view on that."
+
+
+def _ending(place: Home, *, equal: bool) -> str:
+    verdict = "All are equal to a recompute." if equal else "Something DIFFERS from a recompute."
+    if place.kept:
+        return f"{verdict} The views of orders are kept: tidefill status --config {place.config}"
     return f"{verdict} Everything is dropped, nothing is left."
 
 
-# Where it happens, and how it ends.
+# Where it happens.
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The folder that everything of the demo is in."""
-
-    folder: Path
-    kept: bool
-
-    @property
-    def orders(self) -> str:
-        return str(self.folder / demo_orders.NAME)
-
-    @property
-    def warehouse(self) -> Path:
-        return self.folder / "lake"
-
-    @property
-    def store(self) -> Path:
-        return self.folder / "store"
-
-    @property
-    def config(self) -> Path:
-        return self.folder / "tidefill.toml"
-
-    def configure(self, remote: str = "") -> None:
-        """Write the settings, for a runner that uses the Spark at that URL, or its own."""
-        spark = f'\n[spark]\nremote = "{remote}"\n' if remote else ""
-        self.config.write_text(f'store = "store"\nwarehouse = "lake"\n{spark}', encoding="utf-8")
-
-
-@contextmanager
-def _home(keep: str | None) -> Iterator[Home]:
-    """A folder that is gone at the end, whatever happens; or one to keep, that has to be new or empty."""
-    if keep is None:
-        folder = Path(tempfile.mkdtemp(prefix="tidefill-demo-"))
-        try:
-            yield Home(folder, kept=False)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        return
-    folder = Path(keep).absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        taken = any(folder.iterdir())
-    except OSError as error:
-        raise InvalidSetting(f"the folder {folder} cannot be made", detail=str(error.strerror)) from error
-    if taken:
-        raise InvalidSetting(f"the folder {folder} is not empty", hint="Name a new one: the demo fills it.")
-    home = Home(folder, kept=True)
-    try:
-        yield home
-    finally:
-        home.configure()  # the Spark of the demo is gone
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """SIGTERM and SIGHUP end it like Ctrl-C; so does time, even in the middle of a question to Spark."""
-
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    def too_late(number: int, frame: FrameType | None) -> None:
-        signal.setitimer(signal.ITIMER_REAL, END_S_MAX)
-        raise TimedOut(f"the demo was not over within {TOTAL_S_MAX} s", hint="Is this machine very busy?")
-
-    handlers = {signal.SIGTERM: interrupted, signal.SIGHUP: interrupted, signal.SIGALRM: too_late}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    before[signal.SIGINT] = signal.getsignal(signal.SIGINT)
-    signal.setitimer(signal.ITIMER_REAL, TOTAL_S_MAX)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, former in before.items():
-            signal.signal(number, former)
+def _start(ends: ExitStack) -> tuple[SharedSpark, Shop | None]:
+    """Both at a time: PostgreSQL is there long before Spark is."""
+    if demo_shop.missing():
+        return _start_spark(ends), None
+    shop = ends.enter_context(demo_shop.opening())
+    return _start_spark(ends), shop.result()
 
 
 def _start_spark(ends: ExitStack) -> SharedSpark:
@@ -171,11 +107,12 @@ def _start_spark(ends: ExitStack) -> SharedSpark:
     return spark
 
 
-def _engine(home: Home, spark: SharedSpark, ends: ExitStack) -> Engine:
+def _engine(place: Home, spark: SharedSpark, shop: Shop | None, ends: ExitStack) -> Engine:
     from tidefill.engine import connect
 
-    home.configure(spark.url)
-    return ends.enter_context(connect(spark.session, home.warehouse, home.store))
+    place.configure(spark.url, {} if shop is None else {CONNECTION: URL_VARIABLE})
+    urls = {} if shop is None else {CONNECTION: shop.url}
+    return ends.enter_context(connect(spark.session, place.warehouse, place.store, urls))
 
 
 # What happens.
@@ -185,11 +122,19 @@ class Story:
     """The demo from the first row to the last comparison."""
 
     def __init__(
-        self, stage: Stage, home: Home, spark: SharedSpark, engine: Engine, rows: int, ends: ExitStack
+        self,
+        stage: Stage,
+        place: Home,
+        spark: SharedSpark,
+        shop: Shop | None,
+        engine: Engine,
+        rows: int,
+        ends: ExitStack,
     ) -> None:
         self._stage = stage
-        self._home = home
+        self._home = place
         self._spark = spark
+        self._shop = shop
         self._engine = engine
         self._rows = rows
         self._ends = ends
@@ -200,18 +145,17 @@ class Story:
     def tell(self) -> list[Outcome]:
         """All of it, in order."""
         self._make_orders()
-        writer = self._start(WRITER, self._spark.url, self._home.orders, str(self._rows))
-        self._create_views()
-        runner = self._start(RUNNER, str(self._home.config))
-        self._stage.say(f"Runner {runner.pid} fills them, {self._rows // CHUNKS:,} rows at a time.")
+        writers = self._start_writers()
+        self._create()
+        runner = self._start_runner()
+        self._stage.say(f"Runner {runner.pid} fills them; the views of orders {self._rows // CHUNKS:,} rows at a time.")
         self._meddle()
         self._kill(runner)
         self._check_the_half()
         runner = self._go_on()
-        self._follow(writer)
+        self._follow(writers)
         outcomes = self._compare()
-        if not self._home.kept:
-            self._drop()
+        self._drop()
         self._end(runner)
         return outcomes
 
@@ -222,29 +166,56 @@ class Story:
         size = sum(file.stat().st_size for file in Path(self._home.orders).glob("**/*.parquet"))
         self._stage.say(f"orders: a Delta table of {self._rows:,} rows, {size / 1e6:.0f} MB, key id.")
 
-    def _create_views(self) -> None:
+    def _start_writers(self) -> list[Child]:
+        rows = f"inserts, updates and deletes about {CHANGES_PER_S} rows a second"
+        writers = [self._start(WRITER, self._spark.url, self._home.orders, str(self._rows))]
+        self._stage.say(f"Writer {writers[0].pid} {rows}.")
+        if self._shop is not None:
+            self._stage.say(f"shop.public.orders: a partitioned table of {demo_shop.ROWS:,} rows in PostgreSQL.")
+            writers.append(self._start(SHOP_WRITER, variables={OWNER_VARIABLE: self._shop.owner_url}))
+            self._stage.say(
+                f"Writer {writers[1].pid} commits about {demo_shop.TRANSACTIONS_PER_S} transactions a second there."
+            )
+        return writers
+
+    def _create(self) -> None:
         self._created_at_s = time.time()
         for name, query in VIEWS.items():
-            with terminal.spinner(f"creating {name}..."):
-                self._engine.execute(
-                    f"CREATE MATERIALIZED VIEW {name} WITH (chunk_rows = {self._rows // CHUNKS}) AS {query}"
-                )
-            self._stage.say(f"CREATE MATERIALIZED VIEW {name} AS {query};")
+            chunks = f" WITH (chunk_rows = {self._rows // CHUNKS})"
+            self._create_one(name, f"CREATE MATERIALIZED VIEW {name}", chunks, f" AS {query}")
+        if self._shop is not None:
+            for name, statement in demo_shop.CREATES.items():
+                self._create_one(name, statement)
+
+    def _create_one(self, name: str, begin: str, chunks: str = "", end: str = "") -> None:
+        """How large its chunks are is not worth showing."""
+        with terminal.spinner(f"creating {name}..."):
+            self._engine.execute(f"{begin}{chunks}{end}")
+        self._stage.say(f"{begin}{end};")
+
+    def _start_runner(self) -> Child:
+        shop = {} if self._shop is None else {URL_VARIABLE: self._shop.url}
+        return self._start(RUNNER, str(self._home.config), variables=shop)
 
     def _meddle(self) -> None:
         """Wishes, while it runs."""
-        self._until("a seventh is filled", lambda seen: _share(seen) >= MEDDLE_AT)
+        self._until("a sixth is filled", lambda seen: _share(_views(seen)) >= MEDDLE_AT)
         self._wish(f"ALTER JOB {PAID} SET RATE_LIMIT = {self._rows // CHUNKS // SLOW_CHUNK_S}", "paid slows down")
-        self._wish(f"PAUSE JOB {ABROAD}", "abroad stands still, the rest goes on")
+        self._wish(f"PAUSE JOB {ABROAD}", "abroad stands still, the others go on")
         seen = self._until("abroad is paused", lambda seen: _of(seen, ABROAD).state == Life.PAUSED.value)
         share = _of(seen, PAID).share
-        self._until("paid goes on", lambda seen: _of(seen, PAID).share > share)
-        self._wish(f"RESUME JOB {ABROAD}", "both go on")
+        self._until("the others go on", lambda seen: _of(seen, PAID).share > share and self._is_copied(seen))
+        self._wish(f"RESUME JOB {ABROAD}", "all go on")
         self._wish(f"ALTER JOB {PAID} SET RATE_LIMIT = NONE", "as fast as it can")
+
+    def _is_copied(self, seen: Sequence[Status]) -> bool:
+        """Whether the replica is live, for which the view on it waits; or it is high time for the kill."""
+        waits = self._shop is not None and _of(seen, REPLICA).state != Life.LIVE.value
+        return not waits or _share(_views(seen)) >= KILL_AT
 
     def _kill(self, runner: Child) -> None:
         """In the middle of a step; Spark, which has begun it, lives on."""
-        self._until("half is filled", lambda seen: _share(seen) >= KILL_AT)
+        self._until("half is filled", lambda seen: _share(_views(seen)) >= KILL_AT)
         time.sleep(MID_STEP_S)
         runner.kill()
         self._children.remove(runner)
@@ -268,38 +239,57 @@ class Story:
 
     def _go_on(self) -> Child:
         """A new runner, which begins where the last commit left off."""
-        left = self._engine.statuses()
-        runner = self._start(RUNNER, str(self._home.config))
+        left = _views(self._engine.statuses())
+        runner = self._start_runner()
         self._stage.say(f"Runner {runner.pid} takes over.")
-        now = self._until("the new runner fills", lambda now: True in list(map(_is_further, left, now)))
+        now = self._until("the new runner fills", lambda now: True in list(map(_is_further, left, _views(now))))
         self._stage.say(f"It went on from the last commit: {_percents(now)}.")
-        self._until("both are live", lambda seen: all(each.state == Life.LIVE.value for each in seen))
-        self._stage.say("Both are live: filled, verified, and readable from now on.")
+        self._until("all are live", lambda seen: all(each.state == Life.LIVE.value for each in seen))
+        self._stage.say("All are live: filled, verified, and readable from now on.")
         return runner
 
-    def _follow(self, writer: Child) -> None:
-        """The views follow the writer, and reach its last commit."""
+    def _follow(self, writers: Sequence[Child]) -> None:
+        """What was made follows the writers, and reaches their last commits."""
         end_s = time.monotonic() + FOLLOW_S
-        self._until("the views follow", lambda _: time.monotonic() > end_s)
-        self._children.remove(writer)
-        with terminal.spinner("stopping the writer..."):
-            writer.finish()
+        self._until("all follow", lambda _: time.monotonic() > end_s)
+        with terminal.spinner("stopping the writers..."):
+            for writer in writers:
+                self._end(writer)
             done = written(self._engine, self._home.orders)
-        self._stage.say(
-            f"The writer stops, after {done.version} commits: {done.inserts:,} inserts, {done.updates:,} updates and "
-            f"{done.deletes:,} deletes."
+        self._stage.say(f"The writers stop. orders: {done.version} commits, {_counts(done)}.")
+        log_end = "" if self._shop is None else self._last_of_the_shop(self._shop)
+        self._until(
+            "the views are at the head", lambda seen: all(each.version == done.version for each in _views(seen))
         )
-        self._until("the views are at the head", lambda seen: all(each.version == done.version for each in seen))
-        self._stage.leave_bars()
         self._stage.say(f"Both views have reached version {done.version} of orders, its last.")
+        if self._shop is not None:
+            self._follow_the_shop(self._shop, log_end)
+        self._stage.leave_bars()
+
+    def _last_of_the_shop(self, shop: Shop) -> str:
+        """Where its log ends, now that nobody writes any more. The replica need not wait for more."""
+        done = shop.ledger()
+        self._stage.say(f"shop.public.orders: {done.transactions:,} transactions, {_counts(done)}.")
+        self._wish(demo_shop.FRESHEN, "up to date at once")
+        return shop.log_end()
+
+    def _follow_the_shop(self, shop: Shop, log_end: str) -> None:
+        self._until("the replica is at the head", lambda _: shop.is_taken_in(log_end))
+        last = last_version(self._engine, REPLICA, self._home.warehouse)
+        self._until("its view is at the head", lambda seen: _of(seen, RETURNED).version == last)
+        self._stage.say(f"{REPLICA} has taken in the server's log up to {log_end}, {RETURNED} has followed it.")
+
+    @property
+    def _names(self) -> list[str]:
+        return [*VIEWS, *([] if self._shop is None else demo_shop.CREATES)]
 
     def _compare(self) -> list[Outcome]:
         live_s = {event.job: event.at_s - self._created_at_s for event in self._engine.events() if event.text == "live"}
-        found = {name: self._verify(name) for name in VIEWS}
+        found = {name: self._verify(name) for name in self._names}
         with terminal.spinner("counting..."):
             outcomes = [
                 outcome(self._engine, name, self._home.warehouse, found[name], live_s[name], self._kills)
-                for name in VIEWS
+                for name in self._names
             ]
         self._stage.print("\n" + outcomes_table(outcomes, terminal.width(), ascii=ascii()) + "\n")
         for name, verified in found.items():
@@ -308,35 +298,46 @@ class Story:
         return outcomes
 
     def _drop(self) -> None:
-        for name in VIEWS:
-            self._engine.execute(f"DROP MATERIALIZED VIEW {name}")
+        """What is of the shop goes with it; the views of orders may be kept."""
+        kept = set(VIEWS) if self._home.kept else set()
+        drops = [f"DROP MATERIALIZED VIEW {name}" for name in VIEWS if name not in kept]
+        for statement in (*drops, *(() if self._shop is None else demo_shop.DROPS)):
+            self._engine.execute(statement)
         with terminal.spinner("dropping..."):
-            self._until("the views are dropped", lambda seen: not seen, shown=False)
-        left = sorted(path.name for path in self._home.warehouse.iterdir())
+            self._until("they are dropped", lambda seen: {each.name for each in seen} == kept, shown=False)
+        left = [path.name for path in self._home.warehouse.iterdir() if path.name.partition("-")[0] not in kept]
+        if self._shop is not None:
+            left += self._shop.clear()
         if left:
-            raise Bug("something of a dropped view is left", detail=", ".join(left))
+            raise Bug("something is left of what was dropped", detail=", ".join(sorted(left)))
 
     # How.
 
-    def _start(self, role: str, *words: str) -> Child:
-        child = Child(role, list(words), self._home.folder, self._spark.variables)
+    def _start(self, role: str, *words: str, variables: Mapping[str, str] | None = None) -> Child:
+        child = Child(role, list(words), self._home.folder, {**self._spark.variables, **(variables or {})})
         self._ends.callback(child.kill)
         self._children.append(child)
-        if role == WRITER:
-            self._stage.say(f"Writer {child.pid} inserts, updates and deletes about {CHANGES_PER_S} rows a second.")
         return child
 
-    def _end(self, runner: Child) -> None:
-        self._children.remove(runner)
-        runner.finish()
+    def _end(self, child: Child) -> None:
+        self._children.remove(child)
+        child.finish()
 
     def _wish(self, sql: str, means: str) -> None:
         self._engine.execute(sql)
         self._stage.say(f"{sql};  -- {means}")
 
     def _verify(self, name: str) -> Verified:
+        """While the runner reads the log of the server, a comparison has to wait for its turn."""
+        deadline_s = time.monotonic() + WAIT_S_MAX
         with terminal.spinner(f"comparing {name} with a recompute..."):
-            return self._engine.job(name).verify()
+            while True:
+                try:
+                    return self._engine.job(name).verify()
+                except RetryLater:
+                    if time.monotonic() > deadline_s:
+                        raise
+                time.sleep(LOOK_S)
 
     def _until(self, what: str, so: Callable[[Sequence[Status]], bool], *, shown: bool = True) -> Sequence[Status]:
         """Show how it goes until it is so. JobFailed, TimedOut, or what became of a child that ended."""
@@ -362,6 +363,15 @@ def _refuse_failed(statuses: Sequence[Status]) -> None:
             raise JobFailed(f"{each.name} has failed: {each.failure.fact}", detail=each.failure.detail)
 
 
+def _views(statuses: Sequence[Status]) -> Sequence[Status]:
+    """Those of orders."""
+    return [each for each in statuses if each.name in VIEWS]
+
+
+def _counts(of: Written | Ledger) -> str:
+    return f"{of.inserts:,} inserts, {of.updates:,} updates, {of.deletes:,} deletes"
+
+
 def _of(statuses: Sequence[Status], name: str) -> Status:
     return next(each for each in statuses if each.name == name)
 
@@ -378,4 +388,4 @@ def _is_further(before: Status, now: Status) -> bool:
 
 
 def _percents(statuses: Sequence[Status]) -> str:
-    return " and ".join(f"{each.percent} % of {each.name}" for each in statuses)
+    return " and ".join(f"{each.percent} % of {each.name}" for each in _views(statuses))

@@ -1,4 +1,4 @@
-"""The other processes of the demo: `tidefill run`, and the writer. Each ends when the demo does, however that comes.
+"""The other processes of the demo: `tidefill run`, and the writers. Each ends when the demo does, however that comes.
 
 A child's standard input is a pipe that only its parent holds open. Whatever becomes of the parent, the pipe then ends,
 and a thread of the child that waits for this ends the child.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tidefill.errors import TimedOut, Unavailable
 
-RUNNER, WRITER = "runner", "writer"
+RUNNER, WRITER, SHOP_WRITER = "runner", "writer", "shop-writer"
 END_S_MAX = 30.0  # in which a step or a statement is finished
 LOG_LINES_SHOWN = 5
 
@@ -77,12 +77,17 @@ def main(role: str, *words: str) -> int:
 
         _when_the_parent_ends(lambda: os._exit(1))
         return tidefill(["run", "--config", *words])
-    from tidefill.cli.demo_writer import write
-
     stop = threading.Event()
     _when_the_parent_ends(lambda: _end_soon(stop))
-    url, location, rows = words
-    write(url, location, int(rows), stop)
+    if role == WRITER:
+        from tidefill.cli import demo_writer
+
+        url, location, rows = words
+        demo_writer.write(url, location, int(rows), stop)
+    else:
+        from tidefill.cli import demo_shop
+
+        demo_shop.write(os.environ[demo_shop.OWNER_VARIABLE], stop)
     return 0
 
 

@@ -22,15 +22,16 @@ METRICS = "operationMetrics"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a view. `fills`: its commits that took in a chunk. `changes`: rows that were inserted, updated or
-    deleted in it because of the writer. `versions`: how many of orders passed from its first commit to its last."""
+    """What became of a job. `fills`: its commits that took in a chunk. `changes`: rows that were inserted, updated or
+    deleted in it because of the writer. `versions`: how many of its input passed from its first commit to its last;
+    None where versions have no numbers."""
 
-    view: str
+    name: str
     rows: int
     commits: int
     fills: int
     changes: int
-    versions: int
+    versions: int | None
     live_s: float
     kills: int
     equal: bool
@@ -59,30 +60,45 @@ def written(engine: Engine, location: str) -> Written:
     return Written(len(commits), inserts=total("Inserted"), updates=total("Updated"), deletes=total("Deleted"))
 
 
-def outcome(engine: Engine, view: str, warehouse: Path, found: Verified, live_s: float, kills: int) -> Outcome:
-    """Of a view that was verified."""
-    steps = [(entry, entry.payload) for entry in _log(engine, view, warehouse) if entry.payload is not None]
-    states = [payload.state for _, payload in steps]
-    fills = [states[0].rows_filled > 0, *(before.coverage != after.coverage for before, after in pairwise(states))]
+def outcome(engine: Engine, name: str, warehouse: Path, found: Verified, live_s: float, kills: int) -> Outcome:
+    """Of a job that was verified."""
+    log = _log(engine, name, warehouse)
+    states = [entry.payload.state for entry in log if entry.payload is not None]
+    steps, fills, changes = figures_of(log)
     return Outcome(
-        view=view,
+        name=name,
         rows=found.rows,
-        commits=len(steps),
-        fills=sum(fills),
-        changes=sum(_changes(entry, fill) for (entry, _), fill in zip(steps, fills, strict=True)),
-        versions=_version(states[-1]) - _version(states[0]),
+        commits=steps,
+        fills=fills,
+        changes=changes,
+        versions=_passed(states[0], states[-1]),
         live_s=live_s,
         kills=kills,
         equal=not found.differences,
     )
 
 
-def _log(engine: Engine, view: str, warehouse: Path) -> Sequence[Entry]:
+def figures_of(log: Sequence[Entry]) -> tuple[int, int, int]:
+    """How many commits a log has that are steps, how many of them filled, and how many rows were changed by others. The
+    first step fills if it brings rows, since nothing is covered before it."""
+    steps = [(entry, entry.payload.state) for entry in log if entry.payload is not None]
+    fills = [steps[0][0].counts.inserted > 0]
+    fills += [before.coverage != after.coverage for (_, before), (_, after) in pairwise(steps)]
+    changes = sum(_changes(entry, fill) for (entry, _), fill in zip(steps, fills, strict=True))
+    return len(steps), sum(fills), changes
+
+
+def last_version(engine: Engine, name: str, warehouse: Path) -> int:
+    """Of what the job has made."""
+    return _log(engine, name, warehouse)[-1].version
+
+
+def _log(engine: Engine, name: str, warehouse: Path) -> Sequence[Entry]:
     from tidefill.targets.delta import DeltaTarget
 
-    (path,) = warehouse.glob(f"{view}-*")
-    schema: Any = engine.table(view).schema
-    return DeltaTarget(engine.spark, str(path), schema, [KEY], view).log()
+    (path,) = warehouse.glob(f"{name}-*")
+    schema: Any = engine.table(name).schema
+    return DeltaTarget(engine.spark, str(path), schema, [KEY], name).log()
 
 
 def _changes(entry: Entry, fill: bool) -> int:
@@ -91,14 +107,15 @@ def _changes(entry: Entry, fill: bool) -> int:
     return counts.updated + counts.deleted + (0 if fill else counts.inserted)
 
 
-def _version(state: JobState) -> int:
-    (version,) = state.versions.values()
-    assert isinstance(version.point, Number), "a Delta version has a number"
-    return version.point.number
+def _passed(first: JobState, last: JobState) -> int | None:
+    (before,), (after,) = first.versions.values(), last.versions.values()
+    if isinstance(before.point, Number) and isinstance(after.point, Number):
+        return after.point.number - before.point.number
+    return None
 
 
 def outcomes_table(outcomes: Sequence[Outcome], width: int, *, ascii: bool = False) -> str:
-    """A column for each view, figures to the right."""
+    """A column for each job, figures to the right."""
     figures = [_figures(each) for each in outcomes]
     rooms = [max(map(len, column.values())) for column in figures]
     body = [
@@ -110,12 +127,12 @@ def outcomes_table(outcomes: Sequence[Outcome], width: int, *, ascii: bool = Fal
 
 def _figures(of: Outcome) -> dict[str, str]:
     return {
-        "": of.view,
+        "": of.name,
         "rows": f"{of.rows:,}",
         "commits": f"{of.commits:,}",
         "commits that filled a chunk": f"{of.fills:,}",
         "changes followed": f"{of.changes:,}",
-        "versions of orders that passed": f"{of.versions:,}",
+        "versions of its input that passed": "-" if of.versions is None else f"{of.versions:,}",
         "seconds from CREATE to live": f"{of.live_s:.0f}",
         "kills of its runner survived": f"{of.kills:,}",
         "equal to a recompute": "yes" if of.equal else "NO",

@@ -1,6 +1,6 @@
 """What the demo shows: lines that begin with the time, and below them the jobs' bars, which are repainted in place.
 
-Where nothing can be repainted, a line tells when a job has come another quarter further.
+Where nothing can be repainted, a line tells which jobs have come another quarter further.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Stage:
         self._quiet = quiet
         self._live = not quiet and terminal.is_live(sys.stdout)
         self._frame: render.Frame | None = None
-        self._told: tuple[object, ...] = ()
+        self._told: dict[str, object] = {}
 
     @property
     def elapsed_s(self) -> float:
@@ -53,9 +53,9 @@ class Stage:
             if now != self._frame:
                 terminal.show(render.repaint(self._frame, now), end="")
                 self._frame = now
-        elif (gist := tuple((each.state, each.percent // QUARTER) for each in statuses)) != self._told:
-            self._told = gist
-            self.say(progress(statuses))
+        elif news := [each for each in statuses if self._told.get(each.name) != _gist(each)]:
+            self._told.update({each.name: _gist(each) for each in news})
+            self.say(progress(news))
 
     def leave_bars(self) -> None:
         """They stay where they are, and whatever follows stands below them."""
@@ -71,6 +71,10 @@ def story(elapsed_s: float, text: str, width: int, *, ascii: bool = False) -> st
     first, *rest = render.wrap(render.clean(text, ascii=ascii), room, marks.cut)
     moment = render.pad(f"{elapsed_s:.0f} s", TIME_CELLS, right=True)
     return "\n".join([f"{moment}{render.GAP}{first}", *(" " * at + line for line in rest)])
+
+
+def _gist(of: Status) -> object:
+    return of.state, of.percent // QUARTER
 
 
 def progress(statuses: Sequence[Status]) -> str:

@@ -14,9 +14,9 @@ from tidefill.cli import demo_orders
 
 CHANGES_PER_S = 300
 KINDS = 3  # inserts, updates and deletes, as many of each
-COMMIT_S_MIN = 6.0
+COMMIT_S_MIN = 8.0
 COMMIT_S_MAX = 30.0  # a machine that stands still is not made up for
-REST = 2.0  # for each second of work
+REST = 3.0  # for each second of work
 STRIDE = 0.618034  # of the table, from one commit's place to the next one's: any stretch gets its share
 
 

@@ -40,7 +40,7 @@ def as_bug(error: Exception, config: str | None) -> Bug:
 def _log_file(config: str | None) -> Path:
     """The log beside the store, if that is there and can be written; else a file of its own."""
     with suppress(TidefillError, OSError):
-        folder = Path(load(Path.cwd(), config, os.environ).store)
+        folder = load(Path.cwd(), config, os.environ).log_folder
         if os.access(folder, os.W_OK | os.X_OK):
             return folder / LOG_FILE
     handle, name = tempfile.mkstemp(prefix="tidefill-", suffix=".log")

@@ -6,7 +6,6 @@ import argparse
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidefill.cli import render, terminal
@@ -42,7 +41,7 @@ def _table(where: Project, statuses: Sequence[Status]) -> str:
     width = terminal.width()
     parts = [render.jobs_table(statuses, width, colour(), ascii=ascii()), render.footer(statuses, width)]
     if any(each.state == Life.FAILED.value for each in statuses):
-        parts.append(f"log: {render.clean(str(Path(where.config.store) / LOG_FILE), ascii=ascii())}")
+        parts.append(f"log: {render.clean(str(where.config.log_folder / LOG_FILE), ascii=ascii())}")
     return "\n".join(part for part in parts if part)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidefill.cli import terminal
-from tidefill.config import Config, load
+from tidefill.config import Config, load, masked
 from tidefill.errors import InvalidSetting, UnknownJob
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Project:
         """An engine; its store is made if there is none. Spark starts when it is needed, inside of `starting`."""
         from tidefill.engine import connect_as
 
-        self.has_store()
+        if not self.config.is_store_elsewhere:
+            self.has_store()
         return connect_as(self.config, starting)
 
     @contextmanager
@@ -56,18 +57,26 @@ class Project:
         """An engine, for one who names a job of it: without a store there is none."""
         with self.found() as engine:
             if engine is None:
-                raise UnknownJob(f"there is no job {job}", detail=f"There is no store in {self.config.store}.")
+                raise UnknownJob(f"there is no job {job}", detail=f"There is no store in {self.place}.")
             yield engine
+
+    @property
+    def place(self) -> str:
+        """Where the store is, as a person may read it."""
+        return masked(self.config.store_place())
 
     def has_store(self) -> bool:
         """Whether there is one to look at. Asking makes none; InvalidSetting if there can be none."""
         from tidefill.engine import STORE_FILE
+        from tidefill.store import exists
 
+        if self.config.is_store_elsewhere:
+            return exists(self.config.store_place())
         folder = Path(self.config.store)
         try:
             if folder.exists() and not folder.is_dir():
                 raise _no_store(folder, "It is a file.")
-            return (folder / STORE_FILE).is_file()
+            return exists(folder / STORE_FILE)
         except OSError as error:
             raise _no_store(folder, f"{error.strerror}.") from error
 

