@@ -43,12 +43,16 @@ def connected() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
     for table in TABLES.values():
-        connection.execute(f"CREATE TABLE {table.name} ({_columns(table)})")
+        connection.execute(f"CREATE TABLE {table.name} ({columns_of(table)})")
     return connection
 
 
-def _columns(table: TableColumns) -> str:
+def columns_of(table: TableColumns) -> str:
     return ", ".join(f'"{name}" {_DUCK.get(kind, kind)}' for name, kind in table.columns)
+
+
+def spark_type(kind: str) -> str:
+    return _SPARK.get(kind, kind.lower())
 
 
 def _literal(value: Any) -> str:
@@ -132,10 +136,10 @@ class World:
     def _types(self, query: exp.Query, scans: Sequence[Scan]) -> Sequence[str]:
         for number, scan in enumerate(scans):
             self._put(f"__tf_new_{number}", TABLES[scan.table], [])
-        return [_SPARK.get(row[1], row[1].lower()) for row in self._run(f"DESCRIBE {query.sql(dialect='duckdb')}")]
+        return [spark_type(row[1]) for row in self._run(f"DESCRIBE {query.sql(dialect='duckdb')}")]
 
     def _put(self, name: str, table: TableColumns, rows: Iterable[Row], more: str = "") -> None:
-        self.connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" ({_columns(table)}{more})')
+        self.connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" ({columns_of(table)}{more})')
         self._insert(name, rows)
 
     def _insert(self, name: str, rows: Iterable[Row]) -> None:

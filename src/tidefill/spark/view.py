@@ -16,6 +16,7 @@ from tidefill.core.step import Shape
 from tidefill.errors import UpstreamReplaced
 from tidefill.ports import Halves, Merge
 from tidefill.spark.faults import translated
+from tidefill.spark.keeping import Kept
 from tidefill.spark.rowwise import same
 from tidefill.views.drivers import Drivers
 from tidefill.views.plan import TARGET, ViewPlan
@@ -48,6 +49,7 @@ class View:
         self._plan = plan
         self._empty = dict(empty)
         self._target = target
+        self._kept = Kept()
         self.shape = Shape(
             tables={scan.occurrence: scan.table for scan in plan.scans},
             walked=drivers.occurrences,
@@ -81,7 +83,8 @@ class View:
         """By the plan's script for just the inputs that changed. What is asked for again and again is computed here, so
         that Spark need not plan and compute it each time."""
         assert all(half.images for half in halves.values()), "a view needs both images of a change"
-        halves = {name: self._kept(name, half) for name, half in halves.items()}
+        self._kept.let_go()
+        halves = {name: self._few(name, half) for name, half in halves.items()}
         inputs = self._named("new", new)
         inputs |= self._named("delta", {name: _weighted(half) for name, half in halves.items()})
         inputs |= self._named("old", {name: self._before(name, half, new[name]) for name, half in halves.items()})
@@ -89,15 +92,15 @@ class View:
         script = self._plan.changes(halves)
         with translated():
             for name, stage in script.stages:
-                inputs[name] = statement(self._session, stage, inputs).localCheckpoint()
-            return Merge(statement(self._session, script.last, inputs), exact=True)
+                inputs[name] = self._kept.keep(statement(self._session, stage, inputs))
+            return Merge(self._kept.keep(statement(self._session, script.last, inputs)), exact=True)
 
-    def _kept(self, name: Occurrence, half: Halves[DataFrame]) -> Halves[DataFrame]:
+    def _few(self, name: Occurrence, half: Halves[DataFrame]) -> Halves[DataFrame]:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""
         if half.removed is self._empty[name]:
             return half
         with translated(UpstreamReplaced):
-            return Halves(half.removed.localCheckpoint(), half.added.localCheckpoint(), half.images)
+            return Halves(self._kept.keep(half.removed), self._kept.keep(half.added), half.images)
 
     def _before(self, name: Occurrence, half: Halves[DataFrame], new: DataFrame) -> DataFrame:
         """What the input was: what it is, without what came, with what went. Files of the old version may be gone."""

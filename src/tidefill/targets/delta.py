@@ -198,7 +198,7 @@ class DeltaTarget:
         session = changes.sparkSession
         with self._translated():
             self._follow(changes.drop(MARK).schema)
-            kept = changes.localCheckpoint(eager=False)
+            kept = changes.cache()
             view = "__tf_" + uuid.uuid4().hex
             try:
                 counted = self._counted(kept)
@@ -211,6 +211,7 @@ class DeltaTarget:
                     session.sql(self._merge_sql(kept.columns, view, counted)).collect()
             finally:
                 session.catalog.dropTempView(view)
+                kept.unpersist()
 
     def _ends_below(self, counted: _Counted) -> bool:
         """Whether all that is there lies below the new rows, so that a MERGE would find none of them: as in a table

@@ -443,15 +443,13 @@ class _Lowering:
 
     def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False) -> Expr:
         """Over our own names; a function of one row, or of the rows of a group."""
+        known = _IN_AGGREGATES if aggregates else _EXPRESSIONS
+        if (query := tree.find(exp.Query, exp.Values)) is not None:
+            hint = "In WHERE, IN and EXISTS may have a subquery that is joined by AND to the rest; else write a join."
+            raise _refused(query, "a subquery stands where it cannot be kept fresh", hint)
         if not aggregates and _aggregates(tree):
             raise BadSql("an aggregate function stands where there are no groups", detail=_shown(tree))
-        known = _IN_AGGREGATES if aggregates else _EXPRESSIONS
         for node in tree.walk():
-            if isinstance(node, exp.Query | exp.Values):
-                hint = (
-                    "In WHERE, IN and EXISTS may have a subquery that is joined by AND to the rest; else write a join."
-                )
-                raise _refused(node, "a subquery stands where it cannot be kept fresh", hint)
             if isinstance(node, exp.Window):
                 raise _refused(node, "the query has a window function", "Compute it where the view is read.")
             if not isinstance(node, known):

@@ -20,6 +20,7 @@ ROWS = f"{HIDDEN}n"
 _SMALL = frozenset({"tinyint", "smallint", "int"})
 _DECIMAL = re.compile(r"decimal\((\d+),\s?(\d+)\)")
 _SUM_DIGITS = 37  # one less than the most, so that the sum of two keeps its scale
+_MOST_DIGITS, _MOST_SCALE = 38, 6  # up to this scale, the sum of two keeps it with all digits too
 _ROWS_DIGITS = 10  # ten thousand million rows
 _AVERAGE_DIGITS, _COUNT_DIGITS = 34, 20  # of which the quotient has just the scale of Spark's average
 
@@ -133,7 +134,8 @@ def refusal_of(kept: Kept) -> str:
     if match is None:
         return f"a {kept.how.value} of {kept.kind} depends on the order of the rows"
     digits, scale = int(match[1]), int(match[2])
-    if digits + _ROWS_DIGITS > (_SUM_DIGITS if kept.how is How.SUM else _AVERAGE_DIGITS):
+    fits = digits + _ROWS_DIGITS <= (_SUM_DIGITS if kept.how is How.SUM else _AVERAGE_DIGITS)
+    if not fits and (kept.how is How.AVERAGE or scale > _MOST_SCALE):
         return f"a {kept.how.value} of {kept.kind} may overflow on its way"
     if kept.how is How.AVERAGE and scale < 2:
         return f"an average of {kept.kind} has fewer digits than a quotient of Spark's"
@@ -141,11 +143,14 @@ def refusal_of(kept: Kept) -> str:
 
 
 def _wide(kind: str) -> str:
-    """The type of a sum that cannot overflow."""
+    """The type of a sum that cannot overflow; of numbers with very many digits, not before Spark's own sum does."""
     if kind in _SMALL:
         return "bigint"
     match = _DECIMAL.fullmatch(kind)
-    return f"decimal({_SUM_DIGITS},{match[2] if match else 0})"
+    if match is None:
+        return f"decimal({_SUM_DIGITS},0)"
+    fits = int(match[1]) + _ROWS_DIGITS <= _SUM_DIGITS
+    return f"decimal({_SUM_DIGITS if fits else _MOST_DIGITS},{match[2]})"
 
 
 def hidden_of(kept: Sequence[Kept]) -> list[Hidden]:

@@ -1,0 +1,15 @@
+"""What is said of TPC-H."""
+
+from __future__ import annotations
+
+from tests.incremental.tpch import QUERIES
+from tests.incremental.tpch_page import PAGE, page
+
+INCREMENTAL_MIN = 16
+
+
+def test_the_page_is_what_the_compiler_says() -> None:
+    text = page()
+    assert PAGE.read_text(encoding="utf-8") == text, "run: .venv/bin/python -m tests.incremental.tpch_page --write"
+    assert text.count("| incrementally: ") >= INCREMENTAL_MIN
+    assert text.count("\n| ") == 1 + len(QUERIES)
