@@ -95,6 +95,17 @@ DIRECTED = {
         "SELECT a.id, t.n FROM a JOIN (SELECT g, count(*) AS n FROM a GROUP BY g) t ON a.g = t.g"
     ),
     "join with a scalar": "SELECT a.id, t.top FROM a CROSS JOIN (SELECT max(y) AS top FROM b) t WHERE a.g < t.top",
+    "value": "SELECT id, g FROM a WHERE g < (SELECT avg(y) FROM b)",
+    "value of nothing": "SELECT id, g FROM a WHERE g >= (SELECT count(*) FROM b WHERE y = 4)",
+    "value by row": "SELECT id FROM a WHERE g <= (SELECT sum(b.y) FROM b WHERE b.aid = a.id AND b.y > 0)",
+    "count by row": "SELECT id FROM a WHERE g >= (SELECT count(*) FROM b WHERE b.aid = a.id)",
+    "value by row of the same table": (
+        "SELECT p.id FROM a p WHERE p.x > (SELECT min(q.x) + 1 FROM a q WHERE q.g = p.g)"
+    ),
+    "value in EXISTS": (
+        "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id AND b.y > (SELECT min(c.g) FROM c))"
+    ),
+    "two values": "SELECT id FROM b WHERE y BETWEEN (SELECT min(g) FROM a) AND (SELECT max(g) FROM c)",
     "WITH, used twice": (
         "WITH t AS (SELECT g, count(*) AS n FROM a GROUP BY g), u AS (SELECT * FROM t WHERE n > 1) "
         "SELECT t.g, u.n AS m FROM t LEFT JOIN u ON t.g = u.g"

@@ -49,12 +49,13 @@ def equated(condition: Expr) -> tuple[Expr, Expr] | None:
 def _equalities(conditions: Iterable[Expr], types: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     for condition in conditions:
         match equated(condition):
-            case (exp.Column() as left, exp.Column() as right) if _one_to_one(types, left.name, right.name):
+            case (exp.Column() as left, exp.Column() as right) if one_to_one(types, left.name, right.name):
                 yield left.name, right.name
                 yield right.name, left.name
 
 
-def _one_to_one(types: Mapping[str, str], left: str, right: str) -> bool:
+def one_to_one(types: Mapping[str, str], left: str, right: str) -> bool:
+    """Whether values of these columns that are equal are the same."""
     kinds = {types.get(left), types.get(right)}
     if None in kinds or kinds & _NOT_ONE_TO_ONE:
         return False

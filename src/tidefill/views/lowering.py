@@ -6,6 +6,7 @@ two, the query is refused.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -186,13 +187,16 @@ class _Lowering:
             sources, joined = self._join(join, sources, env, outer)
             joins.append(joined)
         scope = Scope(tuple(sources), outer)
-        plain, matches = _parted(tree.args["where"].this if tree.args.get("where") else None)
+        plain, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
         conditions = [self._expression(condition, scope) for condition in plain]
         available = {column for source in sources for _, column in source.columns}
         closed = [condition for condition in conditions if reads_only(condition, available)]
         relation = self._joined(relation, joins, closed)
         for condition, negated in matches:
             relation = self._match(relation, scope, condition, negated, env)
+        for condition in scalars:
+            relation, resolved = self._with_scalars(relation, scope, condition, env)
+            relation = Filter(relation, resolved)
         return _Body(relation, scope, tuple(condition for condition in conditions if condition not in closed))
 
     def _source(self, tree: exp.Expr, env: _Env) -> tuple[Relation, Source]:
@@ -334,6 +338,76 @@ class _Lowering:
         pairs = zip(values, found, strict=True)
         equal = both(exp.EQ(this=self._expression(value, scope), expression=other) for value, other in pairs)
         return relation, (*open_conditions, coalesce(exp.paren(equal), exp.true()) if negated else equal)
+
+    # Subqueries that stand for a value.
+
+    def _with_scalars(
+        self, relation: Relation, scope: Scope, tree: Expr, env: _Env, *, aggregates: bool = False
+    ) -> tuple[Relation, Expr]:
+        """The relation joined with the subqueries in the expression, and the expression over both."""
+        values: dict[str, Expr] = {}
+
+        def joined(node: exp.Expr) -> exp.Expr:
+            nonlocal relation
+            if not isinstance(node, exp.Subquery):
+                return node
+            name = f"subquery {len(values)}"
+            relation, values[name] = self._scalar(relation, scope, node.unnest(), env)
+            return exp.Placeholder(this=name)
+
+        replaced = tree.copy().transform(joined)
+        resolved = self._expression(replaced, scope, aggregates=aggregates)
+        if not aggregates and not reads_only(resolved, relation.columns):
+            raise _refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
+        return relation, resolved.transform(
+            lambda node: exp.paren(values[node.this]) if isinstance(node, exp.Placeholder) else node
+        )
+
+    def _scalar(self, left: Relation, scope: Scope, tree: exp.Expr, env: _Env) -> tuple[Relation, Expr]:
+        """An aggregate without groups is one row, whatever it reads. Where equalities tie it to the row around it, it
+        is one row for each group of what they equate; where there is none, an aggregate of nothing."""
+        clauses = ("group", "having", "distinct")
+        if not isinstance(tree, exp.Select) or any(map(tree.args.get, clauses)) or len(tree.expressions) != 1:
+            raise _refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
+        body = self._body(tree, self._with(tree, env), scope)
+        ((_, value),) = self._items(tree, body.scope)
+        if not _aggregates(value) or not reads_only(value, body.relation.columns):
+            raise _refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
+        pairs = [self._correlated(condition, body.relation, left, tree) for condition in body.open]
+        groups: list[Item] = [(self._like(inner.name), inner) for inner, _ in pairs]
+        folded = _Folded([], self._fresh)
+        value = folded(value)
+        if not groups:
+            one = (self._fresh("one"), number(0))
+            aggregate = Aggregate(body.relation, (), (one, *folded.aggregates))
+            inputs = (*left.inputs, aggregate) if isinstance(left, InnerJoin) else (left, aggregate)
+            return InnerJoin(inputs, left.conditions if isinstance(left, InnerJoin) else (), left.key), value
+        aggregate = Aggregate(body.relation, tuple(groups), tuple(folded.aggregates))
+        on = both(
+            exp.EQ(this=outer, expression=col(group)) for (_, outer), (group, _) in zip(pairs, groups, strict=True)
+        )
+        counts = {column for column, call in folded.aggregates if _counts(call)}
+        value = value.transform(
+            lambda node: (
+                coalesce(node.copy(), number(0)) if isinstance(node, exp.Column) and node.name in counts else node
+            )
+        )
+        return LeftJoin(left, aggregate, on, left.key), value
+
+    def _correlated(
+        self, condition: Expr, inner: Relation, outer: Relation, tree: exp.Expr
+    ) -> tuple[exp.Column, exp.Column]:
+        """The column inside and the one outside that it equates."""
+        for sides in itertools.permutations(keys.equated(condition) or ()):
+            match sides:
+                case (exp.Column() as one, exp.Column() as other) if (
+                    one.name in inner.columns
+                    and other.name in outer.columns
+                    and keys.one_to_one(self._types, one.name, other.name)
+                ):
+                    return one, other
+        hint = "Equate columns of the same type, or write it as a join."
+        raise _refused(tree, "a subquery for a value refers to the query around it by more than equalities", hint)
 
     # SELECT, GROUP BY, HAVING.
 
@@ -576,9 +650,17 @@ def _flat(tree: exp.Expr, *, distinct: bool) -> Iterator[exp.Expr]:
         yield tree
 
 
-def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]]]:
-    """Conditions on the row alone, and those with a subquery, with NOT before them or not."""
+def _counts(call: Expr) -> bool:
+    """Whether the aggregate of nothing is 0."""
+    inner = call.this if isinstance(call, exp.Filter) else call
+    return isinstance(inner, exp.Count | exp.CountIf | exp.ApproxDistinct)
+
+
+def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]], list[Expr]]:
+    """Conditions on the row alone; those that are a match, with NOT before them or not; and those with other
+    subqueries."""
     plain: list[Expr] = []
+    scalars: list[Expr] = []
     matches: list[tuple[Expr, bool]] = []
     for condition in conjuncts(where) if where is not None else ():
         inner, negated = condition, False
@@ -586,9 +668,11 @@ def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]]
             inner, negated = inner.this.unnest(), not negated
         if isinstance(inner, exp.Exists) or (isinstance(inner, exp.In) and inner.args.get("query") is not None):
             matches.append((inner, negated))
+        elif condition.find(exp.Subquery) is not None and condition.find(exp.Exists) is None:
+            scalars.append(condition)
         else:
             plain.append(condition)
-    return plain, matches
+    return plain, matches, scalars
 
 
 def _is_plain(tree: exp.Expr) -> TypeGuard[exp.Select]:

@@ -267,13 +267,12 @@ def _typed(kept: Sequence[sums.Kept], aggregate: Aggregate, plan: ViewPlan, anal
 
 def _refuse_inexact(aggregate: Aggregate, plan: ViewPlan, analyze: Analyze) -> None:
     """What lies above it would depend on the last digits of a sum, which another order of the rows changes."""
-    changes = plan._changes(())
-    items = [(column, value) for column, value in aggregate.aggregates if sums.may_be_inexact(value)]
+    items = [(column, added) for column, value in aggregate.aggregates if (added := sums.added_up(value)) is not None]
     if not items:
         return
-    of_items = replace(aggregate, aggregates=tuple(items))
-    query = changes.aggregated(of_items, changes.rows(aggregate.child, "new"))
-    kinds = analyze(changes.statement.ending(query), plan.scans)[len(aggregate.groups) :]
+    changes = plan._changes(())
+    query = select(items, table(changes.rows(aggregate.child, "new")))
+    kinds = analyze(changes.statement.ending(query), plan.scans)
     for (_, value), kind in zip(items, kinds, strict=True):
         if kind in ("float", "double"):
             raise UnsupportedQuery(

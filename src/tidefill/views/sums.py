@@ -118,10 +118,21 @@ def _plain(value: Expr) -> tuple[How, Expr] | None:
     return None
 
 
-def may_be_inexact(value: Expr) -> bool:
-    """Whether the result, if it is a floating-point number, may depend on the order of the rows."""
+def added_up(value: Expr) -> Expr | None:
+    """What an aggregate adds up, so that the result depends on the order of the rows if it is a floating-point number;
+    None for aggregates that add nothing up."""
     inner = value.this if isinstance(value, exp.Filter) else value
-    return not isinstance(inner, exp.Literal | exp.Count | exp.CountIf | exp.Min | exp.Max | exp.Quantile | exp.Median)
+    match inner:
+        case exp.Literal() | exp.Count() | exp.CountIf() | exp.Min() | exp.Max() | exp.Quantile() | exp.Median():
+            return None
+        case (
+            exp.Sum(this=exp.Distinct(expressions=[exp.Expr() as one]))
+            | exp.Avg(this=exp.Distinct(expressions=[exp.Expr() as one]))
+        ):
+            return one
+        case exp.Sum(this=exp.Expr() as one) | exp.Avg(this=exp.Expr() as one):
+            return one
+    return cast(exp.null(), "double")
 
 
 def refusal_of(kept: Kept) -> str:
