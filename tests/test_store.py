@@ -29,6 +29,7 @@ from tidefill.store import SCHEMA_VERSION, Schema, SqlStore, exists, open_store
 from tidefill.testing.conformance_store import STORE_SUITE, StoreTest
 from tidefill.testing.memory_store import MemoryStore
 
+CONTESTS_MAX = 5
 REPO = Path(__file__).parents[1]
 JOB = Job("1", "orders", '{"query": "SELECT 1"}')
 EVENTS = Registered("Events", '{"location": "lake/events", "key": ["id"]}')
@@ -200,14 +201,18 @@ def test_ten_processes_at_odds_over_one_name(file: Path) -> None:
 
 
 def check_ten_processes_at_odds(place: str) -> None:
-    """The same."""
-    done = _work_together(place, "contend")
-    seen = Counter(tuple(look) for one in done for look in one["seen"])
-    for jobs, tables, readers in seen:
-        assert jobs + tables <= 1, "a name is one thing"
-        assert jobs + tables == 1 or not readers, "what is read is there"
-    outcomes = Counter(outcome for one in done for outcome in one["outcomes"])
-    for outcome in ("table: done", "job: done", "reader: done", "no_table: done"):
+    """The same. Now and then the name is a job from the first moment to the last; then they try again."""
+    outcomes: Counter[str] = Counter()
+    wanted = ("table: done", "job: done", "reader: done", "no_table: done")
+    for _ in range(CONTESTS_MAX):
+        done = _work_together(place, "contend")
+        for jobs, tables, readers in {tuple(look) for one in done for look in one["seen"]}:
+            assert jobs + tables <= 1, "a name is one thing"
+            assert jobs + tables == 1 or not readers, "what is read is there"
+        outcomes.update(outcome for one in done for outcome in one["outcomes"])
+        if all(outcomes[outcome] for outcome in wanted):
+            break
+    for outcome in wanted:
         assert outcomes[outcome], f"not once {outcome}: the test tests nothing"
     with open_store(place) as store:
         assert store.find(CONTENDED) is None or store.table(CONTENDED) is None

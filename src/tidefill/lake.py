@@ -193,7 +193,11 @@ class Lake:
 
     def _explain_compiled(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
         inputs: dict[str, Input] = {}
-        session = self._meaning_of(Semantics.of(self.spark).to_json())
+        semantics = Semantics.of(self.spark)
+        if semantics.case_sensitive == "true":
+            hint = "SET spark.sql.caseSensitive = false, or write the view over one table, row by row."
+            raise UnsupportedQuery("names are case-sensitive in this session", hint=hint)
+        session = self._meaning_of(semantics.to_json())
 
         def known(parts: tuple[str, ...], certain: bool) -> Known | None:
             try:
@@ -209,13 +213,15 @@ class Lake:
             compiled = compile_query(session, sql, known)
         self._refuse_unknown_functions(compiled.functions)
         _refuse_columns(compiled.schema)
+        _refuse_incomparable(compiled.schema)
         plan = compiled.plan
         rows = {name: self._count(table) for name, table in inputs.items()}
         drivers = choose(plan.root, {scan.occurrence: rows[scan.table] for scan in plan.scans})
         walks = {name: self._walk(table) for name, table in inputs.items()}
         parts = [self._part(scan, inputs[scan.table], walks[scan.table], drivers) for scan in plan.scans]
         first = next(part for part in parts if part.walk)
-        columns = [*compiled.schema, *(field for field in self._outputs(session, plan, parts, inputs))]
+        with _as_input("Spark does not take what the query is compiled into", UnsupportedQuery):
+            columns = [*compiled.schema, *self._outputs(session, plan, parts, inputs)]
         definition = JobDefinition(
             Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason,
             columns=tuple((field.name, field.dataType.simpleString()) for field in columns),
@@ -512,6 +518,16 @@ def _refuse_columns(schema: StructType) -> None:
         if field.name.casefold() in seen:
             raise UnsupportedQuery(f"two columns are named {field.name}", hint="Rename one of them with AS.")
         seen.add(field.name.casefold())
+
+
+def _refuse_incomparable(schema: StructType) -> None:
+    """Outputs that cannot be told apart from others."""
+    for field in schema:
+        if _has_map(field.dataType) or "variant" in field.dataType.simpleString():
+            hint = "Turn it into text: to_json(...)."
+            raise UnsupportedQuery(
+                f"column {field.name} cannot be compared: {field.dataType.simpleString()}", hint=hint
+            )
 
 
 def _refuse_maps(schema: StructType, reads: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from tests.cli.stores import row
+from tests.signals import take_ctrl_c
 from tidefill.cli import demo, demo_shop
 from tidefill.cli.demo_home import Home
 from tidefill.cli.demo_report import Outcome, figures_of, outcomes_table
@@ -33,6 +34,7 @@ from tidefill.status import status_of
 WAIT_S_MAX = 60.0
 OPEN = """
 import time
+from tests.signals import take_ctrl_c
 from tidefill.cli import demo_shop
 with demo_shop.opening() as shop:
     shop.result()
@@ -101,7 +103,7 @@ def test_no_server_outlives_the_demo(number: signal.Signals) -> None:
         os.chmod(folder, 0o711)  # PostgreSQL may run as somebody else
         process = subprocess.Popen(
             [sys.executable, "-c", OPEN], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env=os.environ | {"TMPDIR": folder},
+            env=os.environ | {"TMPDIR": folder}, preexec_fn=take_ctrl_c,
         )  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stores import REPLICA, made, row
+from tests.signals import take_ctrl_c
 from tidefill.cli import main
 from tidefill.core.jobs import Failure, Lease
 from tidefill.core.lifecycle import Life
@@ -116,15 +117,10 @@ def test_watching_tells_changes_until_the_job_is_gone(
 def test_watching_ends_by_ctrl_c(folder: Path) -> None:
     made(folder, row("odd")).close()
     watching = subprocess.Popen(
-        [sys.executable, "-m", "tidefill.cli", "watch"], stdout=subprocess.PIPE, text=True, preexec_fn=_take_ctrl_c
+        [sys.executable, "-m", "tidefill.cli", "watch"], stdout=subprocess.PIPE, text=True, preexec_fn=take_ctrl_c
     )
     assert watching.stdout is not None
     assert watching.stdout.readline() == "odd: created 0 %\n"
     os.kill(watching.pid, signal.SIGINT)
     assert watching.wait(30) == 0
     watching.stdout.close()
-
-
-def _take_ctrl_c() -> None:
-    """What a shell starts in the background ignores it, and so do its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

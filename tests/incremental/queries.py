@@ -59,6 +59,11 @@ DIRECTED = {
     "UNION": "SELECT g FROM a UNION SELECT y FROM b",
     "UNION of three": "SELECT g FROM a UNION ALL SELECT y FROM b UNION ALL SELECT g FROM c",
     "UNION of both kinds": "SELECT g FROM a UNION SELECT y FROM b UNION ALL SELECT g FROM c",
+    "UNION of other types": (
+        "SELECT concat('v', k) AS v, count(*) AS n FROM (SELECT y AS k FROM b UNION ALL SELECT x FROM a) t GROUP BY 1"
+    ),
+    "UNION with WITH": "WITH t AS (SELECT g FROM a) SELECT g FROM t UNION ALL SELECT y FROM b",
+    "UNION in parentheses": "SELECT g FROM a UNION ALL (SELECT y FROM b UNION SELECT g FROM c)",
     "UNION below a join": (
         "SELECT u.k, c.id1, c.id2 FROM (SELECT g AS k FROM a UNION ALL SELECT y FROM b) u JOIN c ON c.g = u.k"
     ),
@@ -80,6 +85,8 @@ DIRECTED = {
     "group by two": "SELECT g, s, count(*) AS n, min(x) AS lo FROM a GROUP BY g, s",
     "aggregate of expressions": "SELECT g, sum(id * 2 + 1) + count(*) AS t FROM a GROUP BY g",
     "aggregate of a join": "SELECT a.g, count(*) AS n, sum(b.y) AS t FROM a JOIN b ON a.id = b.aid GROUP BY a.g",
+    "min of a join that nobody saw": "SELECT b.y, min(a.x) AS lo FROM a JOIN b ON a.id = b.aid GROUP BY b.y",
+    "group in parentheses": "SELECT g + 1 AS h, count(*) AS n FROM a GROUP BY (g + 1)",
     "min of a join": "SELECT a.g, min(b.y) AS lo FROM a JOIN b ON a.id = b.aid GROUP BY a.g",
     "aggregate of a left join": "SELECT a.g, count(b.id) AS n FROM a LEFT JOIN b ON a.id = b.aid GROUP BY a.g",
     "scalar": "SELECT count(*) AS n, sum(x) AS t, min(g) AS lo FROM a",

@@ -11,7 +11,7 @@ from tests.incremental.history import run
 from tests.incremental.queries import RandomQuery
 from tests.incremental.world import World, connected
 
-HISTORIES, HISTORIES_OF_SOAK = 150, 20_000
+HISTORIES, HISTORIES_OF_SOAK = 80, 20_000
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,10 @@ class World:
             for _ in range(self.chance.randint(0, KEYS)):
                 row = some_row(self.chance, table)
                 self.data[name][key_of(table, row)] = row
+        self.begin(uncovered)
+
+    def begin(self, uncovered: Iterable[int] = ()) -> None:
+        """The first commit."""
         for number in uncovered:
             self.covered[number].upto = 0
         for one in self.covered:

@@ -56,7 +56,13 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
     found = {parts: known for parts, certain in _tables(tree).items() if (known := find(parts, certain)) is not None}
     schema = _schema(session, source.text, tree, found)
     names = [field.name for field in schema]
-    plan = compile_view(tree, lambda parts: _columns(found[parts]), names, _analysis(session, found.values()))
+
+    def columns(parts: tuple[str, ...]) -> TableColumns:
+        known = found.get(parts) or find(parts, True)
+        assert known is not None, "a table that is certain to be meant is there, or find says that it is not"
+        return _columns(known)
+
+    plan = compile_view(tree, columns, names, _analysis(session, found.values()))
     return Compiled(plan, schema, functions)
 
 
@@ -117,7 +123,8 @@ def _analyzed(session: SparkSession, text: str) -> str:
     if match is None:
         raise BadSql("Spark does not take the query", detail=told.strip().splitlines()[-1][:300])
     numbers: dict[str, str] = {}
-    return _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), match[1])
+    analyzed = match[1].replace("Join Cross", "Join Inner")  # FROM a, b is the one, a CROSS JOIN b the other
+    return _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), analyzed)
 
 
 def _analysis(session: SparkSession, tables: Collection[Known]) -> Analyze:

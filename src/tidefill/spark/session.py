@@ -8,10 +8,12 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -104,14 +106,31 @@ def _start(settings: Mapping[str, str], folder: Path) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers run whatever `python3` is
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     output = folder / "output"
-    with output.open("wb") as file:
+    with output.open("wb") as file, _uninterrupted():
         try:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
         except PySparkException:
             raise _did_not_start(output.read_text(errors="replace")) from None
+        atexit.register(_end, gateway, folder)
     session = SparkSession(SparkContext(conf=conf, gateway=gateway))
-    atexit.register(_end, session, gateway, folder)
+    atexit.register(_stop, session)
     return session
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C counts only when this is over: a Java that nobody knows of yet would stay, and write into its folder."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _silence_errors_we_handle() -> None:
@@ -120,12 +139,16 @@ def _silence_errors_we_handle() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _end(session: SparkSession, gateway: Any, folder: Path) -> None:
-    """Both sides hang up before Java ends, else pyspark prints that it lost the other. Java ends when its input does,
-    and is waited for, because it writes into the folder until then."""
-    for hang_up in (session.stop, gateway.shutdown):
-        with suppress(Exception):
-            hang_up()
+def _stop(session: SparkSession) -> None:
+    """Both sides hang up before Java ends, else pyspark prints that it lost the other."""
+    with suppress(Exception):
+        session.stop()
+
+
+def _end(gateway: Any, folder: Path) -> None:
+    """Java ends when its input does, and is waited for, because it writes into the folder until then."""
+    with suppress(Exception):
+        gateway.shutdown()
     gateway.proc.stdin.close()
     with suppress(TimeoutExpired):
         gateway.proc.wait(END_S_MAX)

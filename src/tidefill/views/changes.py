@@ -214,8 +214,7 @@ class Changes:
             case Project():
                 return select([*relation.items, *_WEIGHTED], table(self.delta(relation.child)))
             case Union():
-                parts = [self.delta(part) for part in relation.children if self.has_changed(part)]
-                return stacked([self._from(relation.columns, part, weighted=True) for part in parts])
+                return stacked([self._delta_of_part(part, relation.columns) for part in relation.children])
             case InnerJoin():
                 return self._delta_of_inner(relation)
             case LeftJoin() | Matched():
@@ -227,6 +226,12 @@ class Changes:
                 return self._difference(relation, self._halves_of_groups(relation))
             case _:
                 assert_never(relation)
+
+    def _delta_of_part(self, part: Relation, columns: Sequence[str]) -> exp.Select:
+        """Of a union. A part that did not change has no rows, but has its say in the types of the whole."""
+        if self.has_changed(part):
+            return self._from(columns, self.delta(part), weighted=True)
+        return select([*_columns(columns), (WEIGHT, number(1))], table(self.rows(part, "new")), where=exp.false())
 
     def _delta_of_inner(self, relation: InnerJoin) -> exp.Query:
         terms = []

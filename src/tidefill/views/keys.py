@@ -3,6 +3,7 @@ the same: '1' and '01' are two keys, and both equal the number 1."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
@@ -11,7 +12,8 @@ from tidefill.views.relations import Relation
 from tidefill.views.texts import Expr, columns_in
 
 _WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
-_NOT_ONE_TO_ONE = frozenset({"float", "double"})  # 0.0 equals -0.0
+_PLAIN = re.compile(r"tinyint|smallint|int|bigint|decimal\(.*\)|string|date|timestamp(_ntz)?|boolean|binary")
+_FLOATS = frozenset({"float", "double"})  # 0.0 equals -0.0; of strings with a collation, 'a' may equal 'A'
 
 
 def key_of_join(inputs: Sequence[Relation], conditions: Iterable[Expr], types: Mapping[str, str]) -> tuple[str, ...]:
@@ -56,10 +58,15 @@ def _equalities(conditions: Iterable[Expr], types: Mapping[str, str]) -> Iterabl
 
 def one_to_one(types: Mapping[str, str], left: str, right: str) -> bool:
     """Whether values of these columns that are equal are the same."""
-    kinds = {types.get(left), types.get(right)}
-    if None in kinds or kinds & _NOT_ONE_TO_ONE:
+    kinds = {types.get(left, ""), types.get(right, "")}
+    if not all(map(_PLAIN.fullmatch, kinds)):
         return False
     return len(kinds) == 1 or kinds <= _WHOLE_NUMBERS
+
+
+def is_plain(kind: str) -> bool:
+    """Whether the type has no parts, and one way to be written."""
+    return kind in _FLOATS or _PLAIN.fullmatch(kind) is not None
 
 
 def _determined(

@@ -30,7 +30,7 @@ from tidefill.views.relations import (
     Union,
 )
 from tidefill.views.scope import Scope, Source
-from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, number
+from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, columns_in, number
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
@@ -137,7 +137,7 @@ class _Lowering:
         if tree.args.get("by_name"):
             raise _refused(tree, "UNION BY NAME", "Name the columns of each part in the same order.")
         distinct = bool(tree.args.get("distinct"))
-        parts = [self.query(part, env) for part in _flat(tree, distinct=distinct)]
+        parts = [self.query(part, env) for part in _flat(tree)]
         if len({len(part.shown) for part in parts}) > 1:
             raise BadSql("the parts of a UNION have not the same number of columns")
         union, outputs = self._stacked(parts)
@@ -200,6 +200,8 @@ class _Lowering:
         return _Body(relation, scope, tuple(condition for condition in conditions if condition not in closed))
 
     def _source(self, tree: exp.Expr, env: _Env) -> tuple[Relation, Source]:
+        if tree.args.get("alias") is not None and tree.args["alias"].args.get("columns"):
+            raise _refused(tree, "an alias renames columns", "Name them with AS inside of the query.")
         match tree:
             case exp.Subquery():
                 _refuse_others(tree, _OF_SUBQUERY)
@@ -213,8 +215,6 @@ class _Lowering:
             case _:
                 hint = "Name tables, queries in parentheses and names of WITH after FROM."
                 raise _refused(tree, "the query reads something else than a table", hint)
-        if tree.args.get("alias") is not None and tree.args["alias"].args.get("columns"):
-            raise _refused(tree, "an alias renames columns", "Name them with AS inside of the query.")
         return lowered.relation, Source(alias, lowered.shown)
 
     def _scan(self, parts: tuple[str, ...], alias: str) -> tuple[Relation, Source]:
@@ -316,7 +316,7 @@ class _Lowering:
         return Matched(left, right, both(on), negated)
 
     def _exists(self, tree: exp.Expr, scope: Scope, env: _Env) -> tuple[Relation, Sequence[Expr]]:
-        tree = tree.unnest()
+        tree = _inside(tree)
         if not _is_plain(tree):
             return self.query(tree, env).relation, ()
         body = self._body(tree, self._with(tree, env), scope)
@@ -324,7 +324,7 @@ class _Lowering:
 
     def _in(self, tree: exp.In, scope: Scope, negated: bool, env: _Env) -> tuple[Relation, Sequence[Expr]]:
         """`x NOT IN (...)` holds only if nothing there could be x: an equality that is NULL counts as one."""
-        query = tree.args["query"].unnest()
+        query = _inside(tree.args["query"])
         values = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [tree.this]
         if _is_plain(query):
             body = self._body(query, self._with(query, env), scope)
@@ -352,7 +352,7 @@ class _Lowering:
             if not isinstance(node, exp.Subquery):
                 return node
             name = f"subquery {len(values)}"
-            relation, values[name] = self._scalar(relation, scope, node.unnest(), env)
+            relation, values[name] = self._scalar(relation, scope, _inside(node), env)
             return exp.Placeholder(this=name)
 
         replaced = tree.copy().transform(joined)
@@ -478,7 +478,9 @@ class _Lowering:
                 raise _refused(group, *_OTHERS["grouping_sets"])
             if _aggregates(group):
                 raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
-            value = self._group(group, scope, items)
+            value = self._group(group.unnest(), scope, items)
+            if isinstance(value, exp.Literal) or not set(columns_in(value)):
+                raise _refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
             if _aggregates(value):
                 raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
             yield value
@@ -524,6 +526,8 @@ class _Lowering:
         if not aggregates and _aggregates(tree):
             raise BadSql("an aggregate function stands where there are no groups", detail=_shown(tree))
         for node in tree.walk():
+            if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+                raise _refused(tree, "a star stands inside of an expression", "Name the columns.")
             if isinstance(node, exp.Window):
                 raise _refused(node, "the query has a window function", "Compute it where the view is read.")
             if not isinstance(node, known):
@@ -543,7 +547,7 @@ class _Lowering:
     def _null(self, column: str) -> Expr:
         """In place of what the column holds."""
         kind = self._types.get(column)
-        return exp.null() if kind is None else cast(exp.null(), kind)
+        return cast(exp.null(), kind) if kind is not None and keys.is_plain(kind) else exp.null()
 
     def _like(self, column: str) -> str:
         """A new name for what another column holds."""
@@ -639,21 +643,27 @@ def _aggregates(tree: Expr) -> bool:
     return any(is_aggregate(node) for node in tree.walk())
 
 
-def _flat(tree: exp.Expr, *, distinct: bool) -> Iterator[exp.Expr]:
-    """The parts of a chain of the same UNION."""
-    inner = tree.unnest() if isinstance(tree, exp.Subquery) and not tree.alias else tree
-    own = isinstance(inner, exp.Union) and bool(inner.args.get("distinct")) == distinct and not inner.args.get("with_")
-    if own:
-        yield from _flat(inner.this, distinct=distinct)
-        yield from _flat(inner.expression, distinct=distinct)
-    else:
-        yield tree
+def _flat(tree: exp.Union) -> Iterator[exp.Expr]:
+    """The parts of a chain of the same UNION, as Spark reads it from left to right."""
+    left = tree.this
+    same_kind = isinstance(left, exp.Union) and bool(left.args.get("distinct")) == bool(tree.args.get("distinct"))
+    bare = same_kind and {part for part, value in left.args.items() if value} <= {"this", "expression", "distinct"}
+    yield from _flat(left) if bare else (left,)
+    yield tree.expression
+
+
+def _inside(tree: exp.Expr) -> exp.Expr:
+    """What stands in parentheses, which must have nothing of their own."""
+    while isinstance(tree, exp.Subquery):
+        _refuse_others(tree, {"this"})
+        tree = tree.this
+    return tree
 
 
 def _counts(call: Expr) -> bool:
     """Whether the aggregate of nothing is 0."""
     inner = call.this if isinstance(call, exp.Filter) else call
-    return isinstance(inner, exp.Count | exp.CountIf | exp.ApproxDistinct)
+    return isinstance(inner, exp.Count | exp.CountIf | exp.ApproxDistinct | exp.RegrCount)
 
 
 def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]], list[Expr]]:

@@ -185,18 +185,20 @@ class ViewPlan:
         return joined(select(items, table(change, "d"), where=where), table(before, "t"), "left", on)
 
     def _anew(self, changes: Changes, groups: Sequence[str], columns: Sequence[str], after: str) -> list[exp.Select]:
-        """Groups that lost an extreme: computed from all of their rows, or gone."""
+        """Groups that lost an extreme: computed from all of their rows, or gone. They need not have been there: a row
+        that comes and goes within a step may have been in none."""
         step, aggregate = changes.statement.step, self._aggregate
         lost = col("__tf_lost")
         some = exp.GT(this=col(sums.ROWS), expression=number(0))
         named: list[Item] = [(f"__tf_x{index}", col(group)) for index, group in enumerate(groups)]
-        named = named or [("__tf_x0", number(0))]
-        anew = step("anew", select(named, table(after), where=both([lost, some] if groups else [lost])))
+        which = both([lost, some] if groups else [lost])
+        anew = step("anew", select([*named, (WAS, col(WAS))], table(after), where=which))
         child = changes.rows(aggregate.child, "new")
         groups_anew = step("groups", self._with_hidden(changes, child, anew))
-        again = select([*_columns(columns[:-1]), (WAS, exp.true())], table(groups_anew))
+        on = both(same(col(group), col(name)) for group, (name, _) in zip(groups, named, strict=True))
+        again = joined(select(_columns(columns), table(groups_anew)), table(anew), "inner", on)
         if not groups:
-            return [joined(again, table(anew), "semi", exp.true())]
+            return [again]
         return [again, select(_columns(columns), table(after), where=both([lost, not_(some)]))]
 
     # Affected groups, computed anew.

@@ -125,6 +125,10 @@ def added_up(value: Expr) -> Expr | None:
     match inner:
         case exp.Literal() | exp.Count() | exp.CountIf() | exp.Min() | exp.Max() | exp.Quantile() | exp.Median():
             return None
+        case exp.LogicalOr() | exp.LogicalAnd() | exp.ApproxDistinct():
+            return None
+        case exp.Anonymous() if inner.name.lower() in ("some", "every"):
+            return None
         case (
             exp.Sum(this=exp.Distinct(expressions=[exp.Expr() as one]))
             | exp.Avg(this=exp.Distinct(expressions=[exp.Expr() as one]))
