@@ -17,7 +17,7 @@ $(ready): pyproject.toml uv.lock scripts/bootstrap
 test: $(ready) ## run every suite and say how long each took
 	@scripts/test
 
-demo: $(ready) ## views and a replica of tables that are being written, and a kill -9 (some minutes)
+demo: $(ready) ## two views of a table that is being written, and a kill -9 (three minutes)
 	@$(bin)/tidefill demo
 
 lint: $(ready) ## check style and formatting

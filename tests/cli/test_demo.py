@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli.stores import row
 from tests.signals import take_ctrl_c
-from tidefill.cli import demo, demo_shop
+from tidefill.cli import demo_shop, main
 from tidefill.cli.demo_home import Home
 from tidefill.cli.demo_report import Outcome, figures_of, outcomes_table
 from tidefill.cli.demo_shop import Ledger, Shop
@@ -115,12 +115,13 @@ def test_no_server_outlives_the_demo(number: signal.Signals) -> None:
         until(lambda: not Path(f"/proc/{pid}").exists() and not list(Path(folder).iterdir()), "the server is gone")
 
 
-def test_without_the_extras_one_line_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert demo_shop.missing() == []
-    assert "a replica of a PostgreSQL table that is being written" in demo._title()
+def test_without_the_extras_one_line_says_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo_shop.require()
     monkeypatch.setattr(demo_shop, "NEEDED", {"no_such_module": "local", "nor_this": "postgres"})
-    assert demo_shop.missing() == ["local", "postgres"]
-    assert "pip install 'tidefill[local,postgres]'" in demo._title().splitlines()[1]
+    assert main(["demo", "--postgres"]) == 2
+    assert "pip install 'tidefill[local,postgres]'" in capsys.readouterr().err
 
 
 def test_the_settings_of_the_runner_hold_no_password(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-DEMO = [sys.executable, "-m", "tidefill.cli", "demo", "--rows", "100000"]
+DEMO = [sys.executable, "-m", "tidefill.cli", "demo", "--postgres", "--rows", "100000"]
 WAIT_S_MAX = 60.0
 
 

@@ -152,11 +152,10 @@ def _add_simulate(commands: Any) -> None:
 
 
 def _add_demo(commands: Any) -> None:
-    demo = _command(
-        commands, "demo", "demo.demo", "watch views and a replica being filled, on data of its own (some minutes)"
-    )
+    demo = _command(commands, "demo", "demo.demo", "watch views being filled, on data of its own (three minutes)")
     demo.add_argument("--keep", metavar="DIR", help="make the lake in this folder, and leave it there")
-    demo.add_argument("--rows", type=_demo_rows, metavar="N", default=1_000_000, help="of the table (default 1000000)")
+    demo.add_argument("--rows", type=_demo_rows, metavar="N", default=2_000_000, help="of the table (default 2000000)")
+    demo.add_argument("--postgres", action="store_true", help="a replica of a PostgreSQL table too (a minute more)")
 
 
 def _demo_rows(text: str) -> int:

@@ -55,9 +55,11 @@ def demo(arguments: argparse.Namespace) -> int:
     """Run the command: 0 only if all that was made was found equal to a recompute."""
     as_json = arguments.format == JSON
     stage = Stage(quiet=as_json)
-    stage.print(_title())
+    if arguments.postgres:
+        demo_shop.require()
+    stage.print(_title(with_shop=arguments.postgres))
     with home(arguments.keep) as place, bounded(), ExitStack() as ends:
-        spark, shop = _start(ends)
+        spark, shop = _start(ends, with_shop=arguments.postgres)
         engine = _engine(place, spark, shop, ends)
         outcomes = Story(stage, place, spark, shop, engine, arguments.rows, ends).tell()
     equal = all(each.equal for each in outcomes)
@@ -67,11 +69,13 @@ def demo(arguments: argparse.Namespace) -> int:
     return 0 if equal else 1
 
 
-def _title() -> str:
+def _title(*, with_shop: bool) -> str:
     views = "Two materialized views over a Delta table that is being written"
-    if missing := demo_shop.missing():
-        return f"{views}.\n(A replica of a PostgreSQL table too: pip install 'tidefill[{','.join(missing)}]')"
-    return f"{views};\na replica of a PostgreSQL table that is being written, and a view on that."
+    return (
+        f"{views};\na replica of a PostgreSQL table that is being written, and a view on that."
+        if with_shop
+        else f"{views}."
+    )
 
 
 def _ending(place: Home, *, equal: bool) -> str:
@@ -84,9 +88,9 @@ def _ending(place: Home, *, equal: bool) -> str:
 # Where it happens.
 
 
-def _start(ends: ExitStack) -> tuple[SharedSpark, Shop | None]:
+def _start(ends: ExitStack, *, with_shop: bool) -> tuple[SharedSpark, Shop | None]:
     """Both at a time: PostgreSQL is there long before Spark is."""
-    if demo_shop.missing():
+    if not with_shop:
         return _start_spark(ends), None
     shop = ends.enter_context(demo_shop.opening())
     return _start_spark(ends), shop.result()

@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from tidefill.errors import MissingExtra
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -70,9 +72,12 @@ UPDATE ledger SET transactions = transactions + 1, inserts = inserts + (SELECT c
 """
 
 
-def missing() -> list[str]:
-    """The extras that the shop needs and that are not installed."""
-    return sorted(extra for module, extra in NEEDED.items() if find_spec(module) is None)
+def require() -> None:
+    """MissingExtra, naming all of those that the shop needs and that are not installed."""
+    missing = sorted(extra for module, extra in NEEDED.items() if find_spec(module) is None)
+    if missing:
+        hint = f"pip install 'tidefill[{','.join(missing)}]'"
+        raise MissingExtra("a PostgreSQL of our own, or what reads it, is not installed", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
