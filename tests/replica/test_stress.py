@@ -42,6 +42,7 @@ def test_random_writers(postgres: Postgres, seed: int) -> None:
     assert done.crashes > 0
 
 
+@pytest.mark.soak
 def test_random_writers_with_a_backlog_on_disk(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     # R22, R38
     small_batches(monkeypatch)
