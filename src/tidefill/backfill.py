@@ -249,8 +249,10 @@ class Backfill(Generic[F]):
         moved = newer(new, old)
         if not moved and name not in step.chunks:
             return None
-        halves = self._upstreams[table].changes(old, new, before.coverage[name]) if moved else None
-        halves = halves or self._derivation.no_changes(name)
+        if moved:
+            halves = self._upstreams[table].changes(old, new, before.coverage[name])
+        else:
+            halves = self._derivation.no_changes(name)
         if name not in step.chunks:
             return halves
         return self._derivation.with_chunk(halves, self._rows(name, step.chunks[name], after))

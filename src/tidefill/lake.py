@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StructType
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
@@ -30,7 +30,7 @@ from tidefill.errors import (
 )
 from tidefill.files import local_path, remove_tree
 from tidefill.ports import Derivation, Upstream
-from tidefill.spark.compiling import Known
+from tidefill.spark.compiling import Known, analyzed
 from tidefill.spark.compiling import compiled as compile_query
 from tidefill.spark.compiling import recompiled as recompile_query
 from tidefill.spark.coverage import key_types
@@ -193,6 +193,7 @@ class Lake:
 
     def _explain_compiled(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
         inputs: dict[str, Input] = {}
+        empty: dict[str, DataFrame] = {}
         semantics = Semantics.of(self.spark)
         if semantics.case_sensitive == "true":
             hint = "SET spark.sql.caseSensitive = false, or write the view over one table, row by row."
@@ -206,8 +207,9 @@ class Lake:
                 if certain:
                     raise
                 return None
-            inputs[found.name] = found
-            return Known(found.name, self._empty(found, session), found.key)
+            if found.name not in inputs:
+                inputs[found.name], empty[found.name] = found, self._empty(found, session)
+            return Known(found.name, empty[found.name], found.key)
 
         with _as_input("Spark does not take the query", BadSql):
             compiled = compile_query(session, sql, known)
@@ -217,15 +219,18 @@ class Lake:
         plan = compiled.plan
         rows = {name: self._count(table) for name, table in inputs.items()}
         drivers = choose(plan.root, {scan.occurrence: rows[scan.table] for scan in plan.scans})
-        walks = {name: self._walk(table) for name, table in inputs.items()}
-        parts = [self._part(scan, inputs[scan.table], walks[scan.table], drivers) for scan in plan.scans]
+        driving = {scan.table for scan in plan.scans if scan.occurrence in drivers.occurrences}
+        walks = {name: self._walk(inputs[name]) for name in driving}
+        parts = [_part(scan, inputs[scan.table].key, empty[scan.table].schema, walks, drivers) for scan in plan.scans]
         first = next(part for part in parts if part.walk)
         with _as_input("Spark does not take what the query is compiled into", UnsupportedQuery):
-            columns = [*compiled.schema, *self._outputs(session, plan, parts, inputs)]
+            frames = {f"__tf_new_{number}": empty[scan.table] for number, scan in enumerate(plan.scans)}
+            whole = statement(session, plan.whole(), frames).schema
+        columns = [*compiled.schema, *(field for field in whole if field.name in plan.hidden)]
         definition = JobDefinition(
             Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason,
             columns=tuple((field.name, field.dataType.simpleString()) for field in columns),
-            semantics=tuple(sorted(Semantics.of(self.spark).to_json().items())), parts=tuple(parts),
+            semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts),
         )  # fmt: skip
         total = sum(rows[scan.table] for scan in plan.scans if scan.occurrence in drivers.occurrences)
         clustered = drivers.appends and walks[first.table].clustered
@@ -233,24 +238,6 @@ class Lake:
 
     def _count(self, table: Input) -> int:
         return 0 if table.made_by else self._frame(table.location).count()
-
-    def _part(self, scan: Scan, table: Input, walk: Walk, drivers: Drivers) -> Part:
-        kinds = {field.name: field.dataType.simpleString() for field in self._empty(table, self.spark).schema}
-        _refuse_maps(self._empty(table, self.spark).schema, scan.sources)
-        columns = tuple((name, kinds[name]) for name in scan.sources)
-        walked = scan.occurrence in drivers.occurrences
-        return Part(
-            scan.occurrence, scan.table, columns, table.key,
-            walk.columns if walked else (), walk.reason if walked else "",
-        )  # fmt: skip
-
-    def _outputs(
-        self, session: SparkSession, plan: ViewPlan, parts: Sequence[Part], inputs: Mapping[str, Input]
-    ) -> list[StructField]:
-        """The hidden columns of the view."""
-        empty = {part.occurrence: self._empty(inputs[part.table], session) for part in parts}
-        whole = statement(session, plan.whole(), {f"__tf_new_{at}": frame for at, frame in enumerate(empty.values())})
-        return [field for field in whole.schema if field.name in plan.hidden]
 
     def _explained(
         self,
@@ -274,8 +261,7 @@ class Lake:
             kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
             alias, tuple(columns), where, tuple(reads), semantics, tuple(frame.columns) if reads else (),
         )  # fmt: skip
-        rows = 0 if table.made_by else self._frame(table.location).count()
-        return Explained(definition, walk.clustered, rows, schema, notices)
+        return Explained(definition, walk.clustered, self._count(table), schema, notices)
 
     def _walk(self, table: Input) -> Walk:
         if table.walk:
@@ -286,16 +272,16 @@ class Lake:
 
     def _empty(self, table: Input, session: SparkSession) -> DataFrame:
         """No rows of the input, but its columns."""
-        if table.columns:
-            nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in table.columns)
-            names = ", ".join(quoted(name) for name, _ in table.columns)
+        columns = table.columns
+        if table.made_by is not None and table.made_by[0].parts:
+            columns = table.made_by[0].columns
+        if columns:
+            nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in columns)
+            names = ", ".join(quoted(name) for name, _ in columns)
             return session.sql(f"SELECT * FROM VALUES ({nulls}) AS input ({names})").where("false")
         if table.made_by is None:
             return self._frame(table.location, session).where("false")
         definition, below = table.made_by
-        if definition.parts:
-            nulls = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in definition.columns)
-            return session.sql(f"SELECT {nulls}").where("false")
         assert below is not None, "a job over one table has that table"
         return _derivation(definition, self._empty(below, session)).nothing()
 
@@ -321,14 +307,10 @@ class Lake:
         try:
             where = f" WHERE {query.where}" if query.where else ""
             texts = ", ".join(item.text for item in items)
-            sql = f"EXPLAIN EXTENDED SELECT {texts} FROM {view} AS {quoted(query.alias)}{where}"
-            told = session.sql(sql).collect()[0][0]
+            told = analyzed(session, f"SELECT {texts} FROM {view} AS {quoted(query.alias)}{where}")
         finally:
             session.catalog.dropTempView(view)
-        if "== Analyzed Logical Plan ==" not in told:
-            raise BadSql("Spark does not take the query", detail=told.strip().splitlines()[-1][:300])
-        analyzed = told.split("== Analyzed Logical Plan ==")[1].split("== Optimized Logical Plan ==")[0]
-        nodes = re.findall(r"^[\s:+\-]*([A-Z]\w+)", "\n".join(analyzed.strip().splitlines()[1:]), re.MULTILINE)
+        nodes = re.findall(r"^[\s:+\-]*([A-Z]\w+)", "\n".join(told.strip().splitlines()[1:]), re.MULTILINE)
         for node in nodes:
             if node not in LINEAR_PLAN:
                 raise UnsupportedQuery(
@@ -447,6 +429,15 @@ def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:
     narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
     columns = dict(definition.columns) or None
     return RowWise(narrow, columns, definition.key, where=definition.where, alias=definition.alias)
+
+
+def _part(scan: Scan, key: tuple[str, ...], schema: StructType, walks: Mapping[str, Walk], drivers: Drivers) -> Part:
+    _refuse_maps(schema, scan.sources)
+    columns = tuple((name, schema[name].dataType.simpleString()) for name in scan.sources)
+    if scan.occurrence not in drivers.occurrences:
+        return Part(scan.occurrence, scan.table, columns, key)
+    walk = walks[scan.table]
+    return Part(scan.occurrence, scan.table, columns, key, walk.columns, walk.reason)
 
 
 def _refuse_another_plan(definition: JobDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers) -> None:

@@ -107,7 +107,7 @@ def _schema(session: SparkSession, text: str, tree: exp.Expr, found: Mapping[tup
         known.empty.select(*shown).createOrReplaceTempView(quoted(parts[0]))
     try:
         schema = session.sql(text).schema
-        if _analyzed(session, text) != _analyzed(session, tree.sql(dialect=DIALECT)):
+        if _meaning(session, text) != _meaning(session, tree.sql(dialect=DIALECT)):
             raise UnsupportedQuery(
                 "the query cannot be read with certainty", hint="Put names that are also keywords in backticks."
             )
@@ -117,14 +117,20 @@ def _schema(session: SparkSession, text: str, tree: exp.Expr, found: Mapping[tup
             session.catalog.dropTempView(parts[0])
 
 
-def _analyzed(session: SparkSession, text: str) -> str:
+def analyzed(session: SparkSession, text: str) -> str:
+    """What Spark makes of a query, as it writes it. BadSql if it does not take it."""
     told = str(session.sql(f"EXPLAIN EXTENDED {text}").collect()[0][0])
     match = _ANALYZED.search(told)
     if match is None:
         raise BadSql("Spark does not take the query", detail=told.strip().splitlines()[-1][:300])
+    return match[1]
+
+
+def _meaning(session: SparkSession, text: str) -> str:
+    """The same for texts that mean the same: `FROM a, b` is `a CROSS JOIN b`, and numbers of columns mean nothing."""
     numbers: dict[str, str] = {}
-    analyzed = match[1].replace("Join Cross", "Join Inner")  # FROM a, b is the one, a CROSS JOIN b the other
-    return _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), analyzed)
+    told = analyzed(session, text).replace("Join Cross", "Join Inner")
+    return _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), told)
 
 
 def _analysis(session: SparkSession, tables: Collection[Known]) -> Analyze:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-HIDDEN = "__tf_"
-MARK = "__tf_mark"
+from tidefill.views.texts import HIDDEN, MARK
+
+__all__ = ["HIDDEN", "MARK", "quoted", "table_at"]
 
 
 def quoted(name: str) -> str:

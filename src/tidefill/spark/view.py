@@ -84,10 +84,10 @@ class View:
         that Spark need not plan and compute it each time."""
         assert all(half.images for half in halves.values()), "a view needs both images of a change"
         self._kept.let_go()
-        halves = {name: self._few(name, half) for name, half in halves.items()}
+        deltas = {name: self._delta(name, half) for name, half in halves.items()}
         inputs = self._named("new", new)
-        inputs |= self._named("delta", {name: _weighted(half) for name, half in halves.items()})
-        inputs |= self._named("old", {name: self._before(name, half, new[name]) for name, half in halves.items()})
+        inputs |= self._named("delta", deltas)
+        inputs |= self._named("old", {name: self._before(name, delta, new[name]) for name, delta in deltas.items()})
         inputs[TARGET] = self._target()
         script = self._plan.changes(halves)
         with translated():
@@ -95,18 +95,19 @@ class View:
                 inputs[name] = self._kept.keep(statement(self._session, stage, inputs))
             return Merge(self._kept.keep(statement(self._session, script.last, inputs)), exact=True)
 
-    def _few(self, name: Occurrence, half: Halves[DataFrame]) -> Halves[DataFrame]:
+    def _delta(self, name: Occurrence, half: Halves[DataFrame]) -> DataFrame:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""
         if half.removed is self._empty[name]:
-            return half
+            return _weighted(half)
         with translated(UpstreamReplaced):
-            return Halves(self._kept.keep(half.removed), self._kept.keep(half.added), half.images)
+            return self._kept.keep(_weighted(half))
 
-    def _before(self, name: Occurrence, half: Halves[DataFrame], new: DataFrame) -> DataFrame:
+    def _before(self, name: Occurrence, delta: DataFrame, new: DataFrame) -> DataFrame:
         """What the input was: what it is, without what came, with what went. Files of the old version may be gone."""
         (scan,) = (scan for scan in self._plan.scans if scan.occurrence == name)
         key = [source for column, source in zip(scan.columns, scan.sources, strict=True) if column in scan.key]
-        return new.alias("o").join(half.added.alias("n"), same(key), "left_anti").unionByName(half.removed)
+        removed, added = (delta.where(f.col(WEIGHT) == weight).drop(WEIGHT) for weight in (-1, 1))
+        return new.alias("o").join(added.alias("n"), same(key), "left_anti").unionByName(removed)
 
     def _named(self, what: str, frames: Mapping[Occurrence, DataFrame]) -> dict[str, DataFrame]:
         numbers = {scan.occurrence: number for number, scan in enumerate(self._plan.scans)}

@@ -35,6 +35,7 @@ from tidefill.views.relations import (
     occurrences,
 )
 from tidefill.views.texts import (
+    MARK,
     WEIGHT,
     Expr,
     Item,
@@ -44,6 +45,7 @@ from tidefill.views.texts import (
     columns_in,
     joined,
     number,
+    plain,
     same,
     select,
     stacked,
@@ -168,11 +170,11 @@ class Changes:
     def _from(
         self, columns: Sequence[str], step: str, *, where: Expr | None = None, weighted: bool = False
     ) -> exp.Select:
-        return select([*_columns(columns), *(_WEIGHTED if weighted else ())], table(step), where=where)
+        return select([*plain(columns), *(_WEIGHTED if weighted else ())], table(step), where=where)
 
     def _inner(self, relation: InnerJoin, steps: Sequence[str], first: int, *, weighted: bool = False) -> exp.Select:
         """Beginning with one of the inputs, then always one that a condition ties to what is there."""
-        query = select([*_columns(relation.columns), *(_WEIGHTED if weighted else ())], table(steps[first]))
+        query = select([*plain(relation.columns), *(_WEIGHTED if weighted else ())], table(steps[first]))
         left = [index for index in range(len(steps)) if index != first]
         known, waiting = set(relation.inputs[first].columns), list(relation.conditions)
         while left:
@@ -231,7 +233,7 @@ class Changes:
         """Of a union. A part that did not change has no rows, but has its say in the types of the whole."""
         if self.has_changed(part):
             return self._from(columns, self.delta(part), weighted=True)
-        return select([*_columns(columns), (WEIGHT, number(1))], table(self.rows(part, "new")), where=exp.false())
+        return select([*plain(columns), (WEIGHT, number(1))], table(self.rows(part, "new")), where=exp.false())
 
     def _delta_of_inner(self, relation: InnerJoin) -> exp.Query:
         terms = []
@@ -250,7 +252,7 @@ class Changes:
         return stacked(
             [
                 select(
-                    [*_columns(relation.columns), (WEIGHT, number(weights[at]))],
+                    [*plain(relation.columns), (WEIGHT, number(weights[at]))],
                     table(self.statement.step("half", half)),
                 )
                 for at, half in halves.items()
@@ -287,26 +289,26 @@ class Changes:
     def _distinct(self, query: exp.Query, columns: int) -> str:
         names = [f"__tf_x{index}" for index in range(columns)]
         every = self.statement.step("every", query)
-        distinct = select(_columns(names), table(every), group=[col(name) for name in names])
+        distinct = select(plain(names), table(every), group=[col(name) for name in names])
         return self.statement.step("affected", distinct, stage=True)
 
     # What the target has to do.
 
-    def marked(self, columns: Sequence[str], key: Sequence[str], mark: str, delta: str) -> exp.Query:
+    def marked(self, columns: Sequence[str], key: Sequence[str], delta: str) -> exp.Query:
         """The changes of a relation as one row a key, to be inserted (I), updated (U) or deleted (D). A row that would
         come or go twice is marked X: its key is not one."""
         weight = exp.Sum(this=col(WEIGHT))
         net = self.statement.step("net", select(
-            [*_columns(columns), (WEIGHT, weight)], table(delta), group=[col(column) for column in columns],
+            [*plain(columns), (WEIGHT, weight)], table(delta), group=[col(column) for column in columns],
             having=exp.NEQ(this=weight.copy(), expression=number(0)),
         ))  # fmt: skip
         sides = self.statement.step("sides", select(
-            [*_columns(columns), *_WEIGHTED, (IS, _over(key, _COMES)), (WAS, _over(key, _GOES))], table(net),
+            [*plain(columns), *_WEIGHTED, (IS, _over(key, _COMES)), (WAS, _over(key, _GOES))], table(net),
         ))  # fmt: skip
         odd = exp.GT(this=exp.Abs(this=col(WEIGHT)), expression=number(1))
         marks = case((odd, text("X")), (_GOES.copy(), text("D")), (_positive(WAS), text("U")), default=text("I"))
         where = exp.or_(_COMES.copy(), exp.EQ(this=col(IS), expression=number(0)))
-        return select([*_columns(columns), (mark, marks)], table(sides), where=where)
+        return select([*plain(columns), (MARK, marks)], table(sides), where=where)
 
 
 _BOTH: tuple[At, At] = ("new", "old")
@@ -323,10 +325,6 @@ def _over(key: Sequence[str], condition: Expr) -> Expr:
     """How many rows of the key fulfil the condition."""
     counted = exp.Sum(this=case((condition.copy(), number(1)), default=number(0)))
     return exp.Window(this=counted, partition_by=[col(column) for column in key])
-
-
-def _columns(columns: Sequence[str]) -> list[Item]:
-    return [(column, col(column)) for column in columns]
 
 
 def _sources(scan: Scan) -> list[Item]:

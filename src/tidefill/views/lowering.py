@@ -18,6 +18,7 @@ from tidefill.errors import BadSql, UnsupportedQuery
 from tidefill.views import keys
 from tidefill.views.functions import AGGREGATES
 from tidefill.views.keys import conjuncts, reads_only
+from tidefill.views.refusals import KNOWN, NO_ORDER
 from tidefill.views.relations import (
     Aggregate,
     Filter,
@@ -37,12 +38,7 @@ _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressi
 _OF_TABLE = {"this", "db", "catalog", "alias"}
 _OF_JOIN = {"this", "side", "kind", "on"}
 _OF_SUBQUERY = {"this", "alias"}
-_EXPRESSIONS = (
-    exp.Condition, exp.Identifier, exp.Var, exp.Alias, exp.Tuple, exp.Lambda, exp.Interval, exp.AtTimeZone,
-    exp.FromTimeZone, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.JSONPath, exp.JSONPathPart,
-)  # fmt: skip
-_IN_AGGREGATES = (*_EXPRESSIONS, exp.Distinct, exp.Star, exp.Filter, exp.Where)
-NO_ORDER = "ORDER BY was left out: a table has no order. Sort where the view is read."
+_IN_AGGREGATES = (*KNOWN, exp.Distinct, exp.Star, exp.Filter, exp.Where)
 
 _JOINS = {
     ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner",
@@ -104,18 +100,18 @@ class _Lowering:
 
     # Queries.
 
-    def query(self, tree: exp.Expr, env: _Env, outer: Scope | None = None) -> Lowered:
+    def query(self, tree: exp.Expr, env: _Env) -> Lowered:
         env = self._with(tree, env)
         if tree.args.get("order"):
             self.notices.append(NO_ORDER)
         match tree:
             case exp.Subquery():
                 _refuse_others(tree, {"this"})
-                return self.query(tree.this, env, outer)
+                return self.query(tree.this, env)
             case exp.Union():
                 return self._union(tree, env)
             case exp.Select():
-                return self._select(tree, env, outer)
+                return self._select(tree, env)
             case _:
                 raise _refused(tree, "the query is not made of SELECT and UNION", "Write it with JOIN or [NOT] EXISTS.")
 
@@ -170,10 +166,9 @@ class _Lowering:
 
     # FROM and WHERE.
 
-    def _select(self, tree: exp.Select, env: _Env, outer: Scope | None) -> Lowered:
-        body = self._body(tree, env, outer)
-        if body.open:
-            raise _refused(body.open[0], "a subquery refers to the query around it", "Write it as a join.")
+    def _select(self, tree: exp.Select, env: _Env) -> Lowered:
+        body = self._body(tree, env, None)
+        assert not body.open, "nothing is around it"
         lowered = self._output(tree, body.relation, body.scope)
         return self._distinct(lowered) if tree.args.get("distinct") else lowered
 
@@ -184,7 +179,7 @@ class _Lowering:
         relation, first = self._source(tree.args["from_"].this, env)
         sources, joins = [first], []
         for join in tree.args.get("joins") or ():
-            sources, joined = self._join(join, sources, env, outer)
+            sources, joined = self._join(join, sources, env)
             joins.append(joined)
         scope = Scope(tuple(sources), outer)
         plain, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
@@ -226,9 +221,7 @@ class _Lowering:
         scan = Scan(occurrence, table.name, tuple(inner.values()), tuple(inner), key)
         return scan, Source(alias, tuple(inner.items()))
 
-    def _join(
-        self, tree: exp.Join, sources: list[Source], env: _Env, outer: Scope | None
-    ) -> tuple[list[Source], _Joined]:
+    def _join(self, tree: exp.Join, sources: list[Source], env: _Env) -> tuple[list[Source], _Joined]:
         if tree.args.get("using") or tree.args.get("method"):
             raise _refused(tree, "a join names no condition (USING, NATURAL)", "Write ON a.id = b.id.")
         _refuse_others(tree, _OF_JOIN)
@@ -341,9 +334,7 @@ class _Lowering:
 
     # Subqueries that stand for a value.
 
-    def _with_scalars(
-        self, relation: Relation, scope: Scope, tree: Expr, env: _Env, *, aggregates: bool = False
-    ) -> tuple[Relation, Expr]:
+    def _with_scalars(self, relation: Relation, scope: Scope, tree: Expr, env: _Env) -> tuple[Relation, Expr]:
         """The relation joined with the subqueries in the expression, and the expression over both."""
         values: dict[str, Expr] = {}
 
@@ -356,8 +347,8 @@ class _Lowering:
             return exp.Placeholder(this=name)
 
         replaced = tree.copy().transform(joined)
-        resolved = self._expression(replaced, scope, aggregates=aggregates)
-        if not aggregates and not reads_only(resolved, relation.columns):
+        resolved = self._expression(replaced, scope)
+        if not reads_only(resolved, relation.columns):
             raise _refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
         return relation, resolved.transform(
             lambda node: exp.paren(values[node.this]) if isinstance(node, exp.Placeholder) else node
@@ -519,7 +510,7 @@ class _Lowering:
 
     def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False) -> Expr:
         """Over our own names; a function of one row, or of the rows of a group."""
-        known = _IN_AGGREGATES if aggregates else _EXPRESSIONS
+        known = _IN_AGGREGATES if aggregates else KNOWN
         if (query := tree.find(exp.Query, exp.Values)) is not None:
             hint = "In WHERE, IN and EXISTS may have a subquery that is joined by AND to the rest; else write a join."
             raise _refused(query, "a subquery stands where it cannot be kept fresh", hint)

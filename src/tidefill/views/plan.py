@@ -39,6 +39,7 @@ from tidefill.views.texts import (
     joined,
     not_,
     number,
+    plain,
     same,
     select,
     stacked,
@@ -80,7 +81,7 @@ class ViewPlan:
     def hidden(self) -> tuple[str, ...]:
         """Columns of the target that the user does not see."""
         own = (column for column in self.root.columns if column not in self.columns)
-        kept = (hidden.column for hidden in sums.hidden_of(self.kept)) if self.strategy is Strategy.SUMS else ()
+        kept = (hidden.column for hidden in self._hidden) if self.strategy is Strategy.SUMS else ()
         return (*own, *kept)
 
     @property
@@ -97,9 +98,7 @@ class ViewPlan:
         changes = self._changes(())
         if self.strategy is not Strategy.SUMS:
             columns = (*self.columns, *self.hidden)
-            return changes.statement.ending(
-                select([(column, col(column)) for column in columns], table(changes.rows(self.root, "new")))
-            )
+            return changes.statement.ending(select(plain(columns), table(changes.rows(self.root, "new"))))
         groups = changes.statement.step(
             "groups", self._with_hidden(changes, changes.rows(self._aggregate.child, "new"))
         )
@@ -110,7 +109,7 @@ class ViewPlan:
         changes = self._changes(changed)
         match self.strategy:
             case Strategy.CHANGES:
-                query = changes.marked((*self.columns, *self.hidden), self.key, MARK, changes.delta(self.root))
+                query = changes.marked((*self.columns, *self.hidden), self.key, changes.delta(self.root))
             case Strategy.SUMS:
                 query = self._sums(changes)
             case Strategy.GROUPS:
@@ -124,9 +123,8 @@ class ViewPlan:
 
     @property
     def _aggregate(self) -> Aggregate:
-        child = self.root.child
-        found = child.child if isinstance(child, Filter) else child
-        assert isinstance(found, Aggregate)
+        found = _last_aggregate(self.root)
+        assert found is not None, "only a view by groups has groups"
         return found
 
     @cached_property
@@ -153,7 +151,7 @@ class ViewPlan:
         before = step("before", self._before(groups, change))
         after = step("after", self._after(groups, before, change), stage=extremes)
         columns = [*groups, *(one.column for one in self._hidden), WAS]
-        sources = [select(_columns(columns), table(after), where=not_(col("__tf_lost")))]
+        sources = [select(plain(columns), table(after), where=not_(col("__tf_lost")))]
         if extremes:
             sources += self._anew(changes, groups, columns, after)
         every = step("every", stacked(sources))
@@ -196,10 +194,10 @@ class ViewPlan:
         child = changes.rows(aggregate.child, "new")
         groups_anew = step("groups", self._with_hidden(changes, child, anew))
         on = both(same(col(group), col(name)) for group, (name, _) in zip(groups, named, strict=True))
-        again = joined(select(_columns(columns), table(groups_anew)), table(anew), "inner", on)
+        again = joined(select(plain(columns), table(groups_anew)), table(anew), "inner", on)
         if not groups:
             return [again]
-        return [again, select(_columns(columns), table(after), where=both([lost, not_(some)]))]
+        return [again, select(plain(columns), table(after), where=both([lost, not_(some)]))]
 
     # Affected groups, computed anew.
 
@@ -238,11 +236,11 @@ def compile_view(
     root = narrowed(_root(lowered, names))
     assert isinstance(root, Project)
     plan = ViewPlan(root, tuple(names), Strategy.CHANGES, notices=notices)
-    child = root.child.child if isinstance(root.child, Filter) else root.child
+    child = _last_aggregate(root)
     for inner in plan.aggregates:
         if inner is not child:
             _refuse_inexact(inner, plan, analyze)
-    if not isinstance(child, Aggregate):
+    if child is None:
         return plan
     if isinstance(root.child, Filter):
         return replace(plan, strategy=Strategy.GROUPS, reason="HAVING looks at the whole group")
@@ -253,6 +251,12 @@ def compile_view(
     for reason in filter(None, map(sums.refusal_of, kept)):
         return replace(plan, strategy=Strategy.GROUPS, reason=reason)
     return replace(plan, strategy=Strategy.SUMS, kept=kept)
+
+
+def _last_aggregate(root: Project) -> Aggregate | None:
+    """The one that the outputs are made from, perhaps after HAVING."""
+    child = root.child.child if isinstance(root.child, Filter) else root.child
+    return child if isinstance(child, Aggregate) else None
 
 
 def _typed(kept: Sequence[sums.Kept], aggregate: Aggregate, plan: ViewPlan, analyze: Analyze) -> tuple[sums.Kept, ...]:
@@ -312,10 +316,6 @@ def _replaced(tree: Expr, values: Mapping[str, Expr]) -> Expr:
         return value.copy() if isinstance(value, exp.Column) else exp.paren(value)
 
     return tree.copy().transform(other)
-
-
-def _columns(columns: Sequence[str]) -> list[Item]:
-    return [(column, col(column)) for column in columns]
 
 
 def _mark_of_count(grouped: bool) -> Expr:

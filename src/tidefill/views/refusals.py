@@ -36,6 +36,7 @@ class Rule:
 
 
 _AS_YET = "A view is made from one table, row by row, as yet."
+NO_ORDER = "ORDER BY was left out: a table has no order. Sort where the view is read."
 _READER = "Leave it out here, and apply it where the view is read."
 
 _STATEMENTS = Rule("there are several statements", "Give one SELECT at a time.")
@@ -130,7 +131,7 @@ _CLAUSES = {
 _ALLOWED_CLAUSES = {"expressions", "from", "where", "order"}
 _ALLOWED_OF_TABLE = {"this", "db", "catalog", "alias"}
 
-_KNOWN = (
+KNOWN = (
     exp.Condition, exp.Identifier, exp.Var, exp.Alias, exp.Tuple, exp.Lambda, exp.Interval, exp.AtTimeZone,
     exp.FromTimeZone, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.JSONPath, exp.JSONPathPart,
 )  # fmt: skip
@@ -242,7 +243,7 @@ def _found(tokens: Sequence[Token], tree: exp.Expr) -> Iterator[tuple[Rule, Toke
     yield from ((_TIME_WORD, token) for token in tokens if _is_time_word(token))
     yield from ((_METADATA, token) for token in tokens if token.is_name and token.name.lower() == "_metadata")
     yield from ((_STAR, tokens[0]) for node in nodes if isinstance(node, exp.Star))
-    yield from ((_OTHER_EXPRESSION, tokens[0]) for node in nodes if not isinstance(node, _KNOWN))
+    yield from ((_OTHER_EXPRESSION, tokens[0]) for node in nodes if not isinstance(node, KNOWN))
 
 
 def _rule_of(call: Call) -> Rule | None:

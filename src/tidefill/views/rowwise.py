@@ -18,13 +18,19 @@ from sqlglot.errors import ParseError
 
 from tidefill.errors import UnsupportedQuery
 from tidefill.views.functions import VOLATILE
-from tidefill.views.refusals import check_clauses, check_expression, check_qualifiers, check_words, not_a_table
+from tidefill.views.refusals import (
+    NO_ORDER,
+    check_clauses,
+    check_expression,
+    check_qualifiers,
+    check_words,
+    not_a_table,
+)
 from tidefill.views.source import DIALECT, UNREADABLE, Source, Token, read, statement_of
 
 __all__ = ["VOLATILE", "Item", "RowQuery", "Star", "parse_row_query"]
 
 _KEYWORDS = ("FROM", "WHERE", "ORDER BY")
-_NO_ORDER = "ORDER BY was left out: a table has no order. Sort where the view is read."
 _BACKTICKS = "Put names that are also keywords in backticks."
 _NAMES = re.compile(r"n(?: \. n)*")
 _TABLE = re.compile(r"(?P<table>n(?: \. n)*)(?P<alias>(?: AS)? n)?")
@@ -127,7 +133,7 @@ def _row_query(source: Source) -> RowQuery:
         items=items,
         where="".join(_text(source, piece.tokens) for piece in conditions),
         functions=functions,
-        notices=(_NO_ORDER,) if "ORDER BY" in clauses else (),
+        notices=(NO_ORDER,) if "ORDER BY" in clauses else (),
     )
 
 

@@ -76,6 +76,11 @@ def cast(value: Expr, kind: str) -> Expr:
     return exp.cast(value, kind, dialect="spark")
 
 
+def plain(columns: Iterable[str]) -> list[Item]:
+    """The columns as they are."""
+    return [(column, col(column)) for column in columns]
+
+
 def columns_in(tree: Expr) -> Iterator[str]:
     """The columns that an expression reads."""
     return (column.name for column in tree.find_all(exp.Column))
