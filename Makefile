@@ -29,6 +29,7 @@ types: $(ready) ## check the types of src and tests
 
 simulate: $(ready) ## try 2,000 random histories (about a minute)
 	@$(bin)/tidefill simulate --seeds 2000
+	@$(bin)/tidefill simulate --several --seeds 200
 
 bench-lake: $(ready) ## measure a backfill against CTAS, and a live step against MERGE (twenty minutes)
 	@$(bin)/python -m benchmarks.lake
@@ -39,6 +40,7 @@ bench-replica: $(ready) ## measure a replica of PostgreSQL against Spark's own r
 
 soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)
 	@$(bin)/tidefill simulate --seeds 20000
+	@$(bin)/tidefill simulate --several --seeds 2000
 	@$(bin)/python -m pytest -m soak
 
 ci: lint types test ## what must pass before a change is merged

@@ -25,9 +25,9 @@ from pyspark.sql import functions as f
 from benchmarks.merge import DELETED, bare_merge, timed
 from benchmarks.processes import cpu_s
 from tidefill import connect
+from tidefill.core.confirm import anchor_from_text
 from tidefill.core.lifecycle import Life
 from tidefill.engine import Engine, Job
-from tidefill.runner import anchor_from_text
 from tidefill.spark.names import table_at
 from tidefill.spark.session import local_session
 from tidefill.targets.delta import PROPERTIES

@@ -32,11 +32,11 @@ from pyspark.sql import SparkSession
 from benchmarks.merge import DELETED, bare_merge, timed
 from benchmarks.processes import Most, most, rss_bytes
 from tidefill import connect
+from tidefill.core.confirm import anchor_from_text
 from tidefill.core.lifecycle import Life
 from tidefill.core.state import JobState
 from tidefill.engine import Engine, Job
 from tidefill.local.postgres import LocalPostgres, local_postgres
-from tidefill.runner import anchor_from_text
 from tidefill.service import Service
 from tidefill.spark.session import local_session
 

@@ -18,7 +18,7 @@ LEVELS: tuple[set[str], ...] = (
     {"core"},
     {"views", "indexes", "definitions", "conditions", "sockets", "extras", "addresses"},
     {"ports"},
-    {"backfill"},
+    {"backfill", "ticking"},
     {"runner"},
     {"service", "spark", "files", "store", "logs", "config", "owners"},
     {"upstreams", "targets", "local", "testing", "status"},

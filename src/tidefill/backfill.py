@@ -23,6 +23,7 @@ from tidefill.core.step import (
     Knobs,
     Look,
     Pace,
+    Reason,
     Seen,
     Step,
     TableSeen,
@@ -31,6 +32,7 @@ from tidefill.core.step import (
     plan_first_look,
     plan_look,
 )
+from tidefill.core.ticks import ALONE, InStep, agree
 from tidefill.core.version import Version, newer
 from tidefill.core.walk import Range, Split
 from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Unreadable, VerifyFailed
@@ -101,10 +103,29 @@ class Backfill(Generic[F]):
         """About how many rows are to be filled."""
         return sum(self._upstreams[self.shape.tables[name]].estimate() for name in self.shape.walked)
 
-    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float) -> Glimpse:
-        """The heads of all tables, and whether the state's versions can still be read."""
+    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float, step: InStep = ALONE) -> Glimpse:
+        """The heads of all tables as far as they may be taken, and whether the state's versions can still be read."""
         tables = {table: self._glimpse_table(table, truth.state, now_s) for table in self._upstreams}
-        return Glimpse(job.phase(), tables, pace, renew=truth.buried)
+        newest = {table: seen.head for table, seen in tables.items()}
+        allowed = step.allowed(newest, lambda table, version: self._upstreams[table].readable(version))
+        heads = self._agreed(allowed, truth.state.versions)
+        held = Reason.INPUTS if heads != allowed else Reason.SIBLINGS if heads != newest else None
+        seen = {table: replace(look, head=heads[table]) for table, look in tables.items()}
+        return Glimpse(job.phase(), seen, pace, truth.buried, step.member, held)
+
+    def _agreed(self, heads: Mapping[Table, Version], known: Mapping[Table, Version]) -> Mapping[Table, Version]:
+        """The newest that may be taken together; those that are known if there are no newer ones. A polled head that is
+        older than what is known tells nothing."""
+        if len(heads) == 1:
+            return heads
+        newest = {
+            table: known[table] if table in known and newer(known[table], head) else head
+            for table, head in heads.items()
+        }
+        agreed = agree(newest, lambda table, base, number: self._upstreams[table].before(base, number))
+        if agreed is None and not known:
+            raise NotYet(Reason.INPUTS.value)
+        return known if agreed is None else agreed
 
     def _glimpse_table(self, table: Table, state: JobState, now_s: float) -> TableSeen:
         upstream, at = self._upstreams[table], state.versions.get(table)

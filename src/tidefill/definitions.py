@@ -16,6 +16,9 @@ from tidefill.errors import StoreUnreadable
 FORM = 2
 """The newest form. What needs nothing of it is written in the form before, which older releases read."""
 
+INPUT = "t"
+"""By which name a job over one table knows it; one over several knows them by theirs."""
+
 
 class Kind(Enum):
     """What a job makes."""

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.addresses import is_url
 from tidefill.config import SPARK_REMOTE, Config
-from tidefill.core import jobs
+from tidefill.core import jobs, ticks
 from tidefill.core.budget import Kept, size_of
-from tidefill.core.confirm import Anchor
+from tidefill.core.confirm import Anchor, anchor_from_text
 from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
 from tidefill.core.keys import Key
@@ -33,9 +33,11 @@ from tidefill.core.lifecycle import Life
 from tidefill.core.sizing import CEILING_ROWS, Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
+from tidefill.core.ticks import Reads
 from tidefill.core.version import Number, Point, includes
 from tidefill.databases import Databases
 from tidefill.definitions import (
+    INPUT,
     JobDefinition,
     Kind,
     TableDefinition,
@@ -62,7 +64,7 @@ from tidefill.extras import with_extra
 from tidefill.logs import log_to
 from tidefill.owners import is_gone, new_owner
 from tidefill.ports import Compared
-from tidefill.runner import Runner, anchor_from_text, versions_from_text
+from tidefill.runner import Runner, Turn, versions_from_text
 from tidefill.service import Service
 from tidefill.status import Status as Status
 from tidefill.status import status_of, version_of
@@ -311,25 +313,26 @@ class Engine:
         return explained
 
     def _refuse_mixtures(self, tables: Sequence[str]) -> None:
-        """Two inputs that come from one table may stand at two versions of it (I10)."""
+        """Two replicas of one table of another database stand at two versions of it: its versions have no numbers by
+        which they could go in step."""
         seen: dict[str, str] = {}
         for table in tables:
-            for base in self._bases(table):
-                if seen.setdefault(base, table) != table:
+            for source, replica in self._replicas_below(table).items():
+                if seen.setdefault(source, replica) != replica:
                     raise UnsupportedQuery(
-                        f"{seen[base]} and {table} both come from {base}, and may stand at two versions of it",
-                        hint=f"Write the query over {base} alone.",
+                        f"{seen[source]} and {replica} are replicas of one table, and may stand at two versions of it",
+                        hint=f"Write the query over {replica} alone.",
                     )
 
-    def _bases(self, table: str) -> set[str]:
-        """The tables of others from which it comes."""
+    def _replicas_below(self, table: str) -> dict[str, str]:
+        """The replicas from which it comes, by the table of another database that they are made from."""
         row = self._store.find(table)
         if row is None:
-            return {name_key(table)}
+            return {}
         definition = job_from_text(row.definition)
         if definition.connection:
-            return {name_key(definition.input)}
-        return {base for below in definition.tables for base in self._bases(below)}
+            return {name_key(definition.input): row.name}
+        return {source: one for below in definition.tables for source, one in self._replicas_below(below).items()}
 
     def _checked_input(self, parts: tuple[str, ...]) -> Input:
         """The input, if it can be read as it is: what was so when a table was registered may have changed."""
@@ -377,7 +380,8 @@ class Engine:
         if row.published is None:
             below = None if definition.parts else self._input_of(definition)
             return Input(row.name, "", definition.key, made_by=(definition, below))
-        return Input(row.name, self._lake.path(row, row.published), definition.key, null_keys=bool(definition.parts))
+        path = self._lake.path(row, row.published)
+        return Input(row.name, path, definition.key, null_keys=bool(definition.parts), derived=True)
 
     def _input_of(self, definition: JobDefinition) -> Input:
         """What a job reads."""
@@ -465,25 +469,44 @@ class Engine:
         """Bring every job to the newest version that its input has now, in the order of their dependence; or as far as
         it comes until told to stop."""
         service, stop = self._service(hurry=True), stop or threading.Event()
+        goals: dict[str, dict[str, Point] | None] = {row.id: None for row in _in_order(self._store.jobs())}
         with service.alive():
-            for row in _in_order(self._store.jobs()):
-                self._catch_up(service, row.id, stop)
-
-    def _catch_up(self, service: Service, job_id: str, stop: threading.Event) -> None:
-        goal: dict[str, Point] | None = None
-        for _ in range(RUN_ONCE_TURNS_MAX):
-            row = self._store.job(job_id)
-            if row is None or _stands_still(row) or (goal is not None and _reached(row, goal)) or stop.is_set():
-                return
-            if goal is None and not ends(row):
-                goal = self._heads_of_inputs(row)
-                if goal is None:
+            for _ in range(RUN_ONCE_TURNS_MAX):
+                turns = [self._catch_up(service, job_id, goals) for job_id in tuple(goals) if not stop.is_set()]
+                if not goals or stop.is_set():
                     return
-            turn = service.turn(row)
-            if row.life is Life.DROPPED and not turn.worked:
-                return
-            if not turn.worked:
-                stop.wait(min(turn.again_in_s or WAIT_POLL_S, WAIT_POLL_S))
+                if not any(turn.worked for turn in turns):
+                    if self._wait_in_vain(goals):
+                        return
+                    stop.wait(min((turn.again_in_s or WAIT_POLL_S for turn in turns), default=WAIT_POLL_S))
+
+    def _catch_up(self, service: Service, job_id: str, goals: dict[str, dict[str, Point] | None]) -> Turn:
+        """One turn, if the job may come nearer to its goal by it; it has one when all that it reads have come to
+        theirs. Whoever has come to it, or will not come any nearer, has none any more."""
+        rows = {row.id: row for row in self._store.jobs()}
+        row, reads = rows.get(job_id), self._reads([row for row in rows.values() if row.life is not Life.DROPPED])
+        if row is None or _stands_still(row):
+            del goals[job_id]
+            return Turn(False)
+        below = [rows[node] for node in reads.get(job_id, {}).values() if node in rows]
+        if any(other.published is None and other.id in goals for other in below):
+            return Turn(False)
+        if goals[job_id] is None and not ends(row) and not any(other.id in goals for other in below):
+            goals[job_id] = self._heads_of_inputs(row)
+            if goals[job_id] is None:
+                del goals[job_id]
+                return Turn(False)
+        turn, goal, after = service.turn(row), goals[job_id], self._store.job(job_id)
+        swept = row.life is Life.DROPPED and not turn.worked
+        rests = not turn.worked and ticks.blocked_by(job_id, reads, rows) is not None
+        if after is None or swept or (goal is not None and (_reached(after, goal) or rests)):
+            del goals[job_id]
+        return turn
+
+    def _wait_in_vain(self, job_ids: Iterable[str]) -> bool:
+        """Whether all of them wait for others, who have come to their goals before."""
+        for_others = (Reason.SIBLINGS.value, Reason.INPUTS.value)
+        return all(row is not None and row.waiting in for_others for row in map(self._store.job, job_ids))
 
     def _heads_of_inputs(self, row: Row) -> dict[str, Point] | None:
         """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will
@@ -503,7 +526,7 @@ class Engine:
         runner = Runner(
             self._store, self._clock, self._build, _Made(self), self._owner, lambda: uuid.uuid4().hex,
             start=Sizing(FIRST_CHUNK_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
-            hurry=hurry,
+            hurry=hurry, reads=self._reads,
         )  # fmt: skip
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
 
@@ -545,6 +568,27 @@ class Engine:
             machine.prepare(versions_from_text(row.released))
         truth = machine.recover(row, anchor)
         return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)
+
+    def _reads(self, rows: Sequence[Row]) -> Reads:
+        """What each of these jobs reads: other jobs, or tables of others, by where they are. Names alone would not tell
+        that two of them mean one table."""
+        ids = {name_key(row.name): row.id for row in rows}
+        definitions = {row.id: job_from_text(row.definition) for row in rows}
+        if all(len(definition.tables) < 2 for definition in definitions.values()):
+            locations = dict[str, str]()
+        else:
+            tables = self._store.tables()
+            locations = {name_key(table.name): table_from_text(table.definition).location for table in tables}
+
+        def node(name: str) -> str:
+            key = name_key(name)
+            return ids.get(key) or locations.get(key, key)
+
+        def inputs(definition: JobDefinition) -> dict[str, str]:
+            names = () if definition.connection else definition.tables
+            return {name if definition.parts else INPUT: node(name) for name in names}
+
+        return {job: inputs(definition) for job, definition in definitions.items()}
 
     def _source(self, row: Row) -> str:
         """The generations of other jobs that it reads, if they are live; empty if it reads tables."""
@@ -771,8 +815,11 @@ def _reads(name: str) -> Callable[[Row], bool]:
 
 
 def _share_an_input(worked: Row, other: Row) -> bool:
-    below, above = job_from_text(worked.definition), job_from_text(other.definition)
-    return not {*map(name_key, above.tables)}.isdisjoint((*map(name_key, below.tables), name_key(worked.name)))
+    """Whether the other reads what this one has made or reads too, or made what this one reads: then it may wait for
+    it to come to the same version."""
+    this, that = (job_from_text(row.definition) for row in (worked, other))
+    around = {name_key(worked.name), *map(name_key, this.tables)}
+    return not around.isdisjoint((name_key(other.name), *map(name_key, that.tables)))
 
 
 def _in_order(rows: Sequence[Row]) -> list[Row]:

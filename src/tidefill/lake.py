@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapTyp
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
 from tidefill.databases import Databases, Found, Source
-from tidefill.definitions import JobDefinition, Kind, Part, TableDefinition
+from tidefill.definitions import INPUT, JobDefinition, Kind, Part, TableDefinition
 from tidefill.errors import (
     BadInput,
     BadSql,
@@ -36,7 +36,7 @@ from tidefill.spark.compiling import recompiled as recompile_query
 from tidefill.spark.coverage import key_types
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted, table_at
-from tidefill.spark.rowwise import INPUT, RowWise
+from tidefill.spark.rowwise import RowWise
 from tidefill.spark.session import Semantics, job_session
 from tidefill.spark.view import View, statement
 from tidefill.targets.delta import DeltaTarget, unpublish
@@ -61,7 +61,8 @@ NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 class Input:
     """A table that jobs may read: by which name, where it is, what identifies a row. `walk`: if it is given. `made_by`:
     the job that makes it, and what that reads, while it is not live and so has no table to read. `columns`: names and
-    types of a table in another database. `null_keys`: NULL is a key like others, as in a view by groups."""
+    types of a table in another database. `null_keys`: NULL is a key like others, as in a view by groups. `derived`: a
+    job has made it."""
 
     name: str
     location: str
@@ -70,6 +71,7 @@ class Input:
     made_by: tuple[JobDefinition, Input | None] | None = None
     columns: tuple[tuple[str, str], ...] = ()
     null_keys: bool = False
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +335,7 @@ class Lake:
         upstream = DeltaUpstream(
             session, table.location, definition.input_key, definition.walk,
             columns=definition.reads or None, known=definition.known, null_keys=table.null_keys,
-            history=self._history(table.location),
+            derived=table.derived, history=self._history(table.location),
         )  # fmt: skip
         with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))
@@ -354,7 +356,7 @@ class Lake:
                 empty[name] = frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
             upstreams[name] = DeltaUpstream(
                 session, table.location, table.key, walk, columns=reads, null_keys=table.null_keys,
-                history=self._history(table.location),
+                derived=table.derived, history=self._history(table.location),
             )  # fmt: skip
         shown = [name for name, _ in definition.columns if not name.startswith(HIDDEN)]
         known = [Known(name, frame, inputs[name].key) for name, frame in empty.items()]

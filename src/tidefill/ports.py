@@ -6,7 +6,7 @@ evaluates it inside `commit`, perhaps more than once; an error in reading shows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -89,6 +89,9 @@ class Upstream(Protocol[F]):
     def open_head(self, *, first: bool) -> AbstractContextManager[Version]:
         """The newest version, or one polled a moment ago. The `first` one has to hold whatever the changes after
         `prepare` do not tell."""
+
+    def before(self, base: str, number: int) -> Version | None:
+        """The newest version that comes from at most that version of the base; None if that is not known."""
 
     def readable(self, at: Version) -> bool:
         """Whether rows can be read as of this version, now and for a while."""
@@ -238,6 +241,15 @@ class Store(Protocol):
 
     def tables(self) -> Sequence[Registered]:
         """Every table, by name."""
+
+    def tick(self, base: str) -> int | None:
+        """The version of the base that is being gone to; None if there is none."""
+
+    def open_tick(self, base: str, after: int | None, number: int) -> int:
+        """Go on to this version if the last one is still the one `after` which it comes; which it is then."""
+
+    def keep_ticks(self, bases: Collection[str]) -> None:
+        """Forget those of all other tables."""
 
 
 class Clock(Protocol):

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, assert_never
 
 from tidefill.core import budget, jobs, sizing, throttle
 from tidefill.core.budget import size_text
-from tidefill.core.confirm import Anchor, Truth, anchor_from_json, anchor_to_json
+from tidefill.core.confirm import Anchor, Truth, anchor_from_text, anchor_to_json, parsed
 from tidefill.core.jobs import Job, Pause
 from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Event, Life
@@ -41,6 +42,7 @@ from tidefill.core.step import (
     plan_step,
 )
 from tidefill.core.throttle import Bucket
+from tidefill.core.ticks import ALONE, InStep, Reads, stands
 from tidefill.core.version import Number, Version, version_from_json, version_to_json
 from tidefill.errors import (
     Bug,
@@ -50,13 +52,13 @@ from tidefill.errors import (
     LogGivenUp,
     NotYet,
     RetryLater,
-    StateUnreadable,
     TidefillError,
     Unavailable,
     UnknownJob,
     Unreadable,
 )
 from tidefill.ports import Clock, Compared, Resources, Store
+from tidefill.ticking import Group, Ticking
 
 LEASE_S = 60.0
 BACKOFF_MAX_S = 30.0
@@ -76,7 +78,7 @@ class Machine(Protocol):
     def prepare(self, released: Mapping[Table, Version]) -> None: ...
     def recover(self, job: Job, anchor: Anchor | None) -> Truth: ...
     def estimate(self) -> int: ...
-    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float) -> Glimpse: ...
+    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float, step: InStep = ALONE) -> Glimpse: ...
     def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen: ...
     def execute(self, job: Job, truth: Truth, step: Step) -> Truth: ...
     def verify(
@@ -147,10 +149,12 @@ class Runner:
         source: Callable[[Job], str] = lambda _: "",
         is_gone: Callable[[str], bool] = lambda _: False,
         hurry: bool = False,
+        reads: Callable[[Sequence[Job]], Reads] = lambda _: {},
     ) -> None:
         """`start` and `forward_s`: the size of a chunk, and the time of a step without one, that are assumed before any
         was seen. `source`: what it is that a job reads now; empty if that cannot be replaced, or is not there.
-        `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag."""
+        `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag.
+        `reads`: what each of these jobs reads."""
         self._store = store
         self._clock = clock
         self._build = build
@@ -162,6 +166,7 @@ class Runner:
         self._hurry = hurry
         self._source = source
         self._is_gone = is_gone
+        self._ticking = Ticking(store, reads)
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
 
@@ -233,8 +238,11 @@ class Runner:
             return Turn(False)
         active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
-        knobs = replace(job.knobs(), target_lag_s=0.0) if self._hurry else job.knobs()
-        glimpse = active.machine.glimpse(job, truth, self._pace(job, active), self._clock.now_s())
+        group, pace = self._ticking.group(job), self._pace(job, active)
+        knobs = self._knobs(job, group)
+        due = job.life is not Life.LIVE or pace.since_commit_s >= knobs.target_lag_s
+        step = InStep(group.member, partial(self._ticking.allowed, group, due))
+        glimpse = active.machine.glimpse(job, truth, pace, self._clock.now_s(), step)
         active.lag = _lag(truth.state, glimpse)
         seen = active.machine.look(truth, glimpse, knobs)
         self._notify(job, active, glimpse)
@@ -242,8 +250,8 @@ class Runner:
         match plan:
             case Step():
                 return self._step(job, active, truth, plan)
-            case Wait(reason, for_s):
-                return self._wait(job, active, glimpse, reason, for_s)
+            case Wait():
+                return self._wait(job, active, glimpse, plan, group.blocked_by)
             case Finish():
                 active.verified = None
                 self._change(job, jobs.happened(Event.FILLED), "filled; verifying")
@@ -253,18 +261,27 @@ class Runner:
             case never:
                 assert_never(never)
 
+    def _knobs(self, job: Job, group: Group) -> Knobs:
+        """Those who go together go as often as the most impatient of them."""
+        knobs = job.knobs()
+        if group.target_lag_s is not None:
+            knobs = replace(knobs, target_lag_s=group.target_lag_s)
+        return replace(knobs, target_lag_s=0.0) if self._hurry else knobs
+
     def _activate(self, job: Job) -> tuple[Job, _Active]:
         """Have the machine of the job's generation, and everything it needs made. What is remembered from an earlier
         lease is worth nothing: others may have run the job since. The generation's uuid and the names
-        of all that is made are in the store before anything is made."""
+        of all that is made are in the store before anything is made. What it is built from is asked before it is built:
+        if that is replaced between the two, the next turn sees it."""
         active = self._active.get(job.id)
         if active is None or (active.generation, active.fence) != (job.generation, job.lease.fence):
             self._let_go(job.id)
+            source, machine = self._source(job), self._build(job)
             if not job.generation_uuid:
-                job = self._change(job, jobs.begin_generation(self._new_uuid(), self._source(job)))
+                job = self._change(job, jobs.begin_generation(self._new_uuid(), source))
             now_s = self._clock.now_s()
             active = _Active(
-                self._build(job), job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job),
+                machine, job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job),
                 pace=self._pace_at_start,
             )  # fmt: skip
             self._active[job.id] = active
@@ -301,7 +318,8 @@ class Runner:
             raise Fenced(f"{job.name} was ended by another runner")
 
     def _truth(self, job: Job, active: _Active) -> Truth:
-        """What is true, from the log: at the start, after every trouble, and now and then, for strangers may write."""
+        """What is true, from the log: at the start, after every trouble, and now and then, for strangers may write.
+        Others go by what the store says of it, so that is brought up to date if a runner died before it could."""
         now_s = self._clock.now_s()
         if active.truth is None or not 0.0 <= now_s - active.checked_s < RECHECK_S:
             if active.truth is None:
@@ -310,6 +328,8 @@ class Runner:
                 anchor = active.truth.anchor(job.generation_uuid)
             active.truth = active.machine.recover(job, anchor)
             active.checked_s = now_s
+            if active.truth.state.step > (0 if anchor is None else anchor.state.step):
+                self._report(job, active, active.truth)
         return active.truth
 
     def _pace(self, job: Job, active: _Active) -> Pace:
@@ -380,16 +400,20 @@ class Runner:
 
         self._change(job, reported)
 
-    def _wait(self, job: Job, active: _Active, glimpse: Glimpse, reason: Reason, for_s: float | None) -> Turn:
-        """Say what for. A job that is up to date releases the upstream's log up to the head: nothing in it was ours.
-        One that still has something to fill must not: it may yet fill at its own version."""
-        if reason is Reason.IDLE:
+    def _wait(self, job: Job, active: _Active, glimpse: Glimpse, wait: Wait, blocked_by: Job | None) -> Turn:
+        """Say what for: whoever has taken in all that there is waits for the job below that stands still. A job that is
+        up to date releases the upstream's log up to the head: nothing in it was ours. One that still has something to
+        fill must not: it may yet fill at its own version."""
+        if wait.reason is Reason.IDLE:
             heads = {table: look.head for table, look in glimpse.tables.items()}
             self._release_idle(job, active, heads)
         active.machine.close_heads()
-        if job.waiting != reason.value or self._is_outdated(job, active.lag):
-            self._change(job, lambda row: replace(row, waiting=reason.value, progress=self._now(row, active.lag)))
-        return Turn(False, POLL_S if for_s is None else min(max(for_s, 0.0), BACKOFF_MAX_S))
+        waiting = wait.reason.value
+        if blocked_by is not None and wait.reason in (Reason.IDLE, Reason.INPUTS):
+            waiting = f"{blocked_by.name}, which is {stands(blocked_by)}"
+        if job.waiting != waiting or self._is_outdated(job, active.lag):
+            self._change(job, lambda row: replace(row, waiting=waiting, progress=self._now(row, active.lag)))
+        return Turn(False, POLL_S if wait.for_s is None else min(max(wait.for_s, 0.0), BACKOFF_MAX_S))
 
     def _now(self, job: Job, lag: Lag) -> Progress | None:
         """The progress as it was, with the lag as it is."""
@@ -484,6 +508,7 @@ class Runner:
         if not all(removed):
             return Turn(False, BACKOFF_MAX_S)
         self._store.delete(job.id)
+        self._ticking.tidy()
         return Turn(True, None)
 
     def _remove(self, resource: str) -> bool:
@@ -583,25 +608,10 @@ def _lag(state: JobState, glimpse: Glimpse) -> Lag:
     return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None), log_bytes)
 
 
-def anchor_from_text(text: str) -> Anchor | None:
-    """The confirmed copy that a job's row keeps; None before the first."""
-    return anchor_from_json(_parse(text)) if text else None
-
-
 def _versions_to_text(versions: Mapping[Table, Version]) -> str:
     return json.dumps({table: version_to_json(version) for table, version in versions.items()}, sort_keys=True)
 
 
 def versions_from_text(text: str) -> dict[Table, Version]:
     """What a job's row says was released last, by table."""
-    return {table: version_from_json(data) for table, data in _parse(text).items()} if text else {}
-
-
-def _parse(text: str) -> dict[str, object]:
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise StateUnreadable("what the store keeps of the state is damaged", detail=str(error)) from error
-    if not isinstance(data, dict):
-        raise StateUnreadable("what the store keeps of the state is damaged", detail=text[:200])
-    return data
+    return {table: version_from_json(data) for table, data in parsed(text).items()} if text else {}

@@ -12,7 +12,7 @@ from decimal import Decimal
 from math import floor
 from typing import assert_never
 
-from tidefill.core.confirm import Anchor
+from tidefill.core.confirm import Anchor, anchor_from_text
 from tidefill.core.jobs import Failure, Job, Pause, Settings
 from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value
 from tidefill.core.lifecycle import Life
@@ -23,7 +23,6 @@ from tidefill.core.walk import Coverage, Done, NotStarted, Position, Split, Upto
 from tidefill.definitions import job_from_text
 from tidefill.errors import StateUnreadable
 from tidefill.owners import is_gone
-from tidefill.runner import anchor_from_text
 
 NOT_STARTED, DONE = "not started", "done"
 

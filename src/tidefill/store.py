@@ -16,7 +16,7 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +52,7 @@ from tidefill.errors import (
 )
 from tidefill.extras import with_extra
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 POSTGRES_SCHEMA = "tidefill"
 POSTGRES_LOCK = 7_449_358  # any number, the same for all
 BUSY_S = 10.0
@@ -90,6 +90,12 @@ _REGISTERED = sa.Table(
     sa.Column("name_key", sa.Text, primary_key=True),
     sa.Column("data", sa.Text, nullable=False),
 )
+_TICKS = sa.Table(
+    "ticks",
+    _TABLES,
+    sa.Column("base", sa.Text, primary_key=True),
+    sa.Column("number", sa.BigInteger, nullable=False),
+)
 sa.Index("jobs_name_held", _JOBS.c.name_key, unique=True, sqlite_where=_JOBS.c.active, postgresql_where=_JOBS.c.active)
 
 
@@ -98,12 +104,20 @@ def _add_tables(connection: sa.Connection) -> None:
     connection.exec_driver_sql("CREATE TABLE tables (name_key TEXT NOT NULL PRIMARY KEY, data TEXT NOT NULL)")
 
 
+def _add_ticks(connection: sa.Connection) -> None:
+    """From 2 to 3."""
+    connection.exec_driver_sql("CREATE TABLE ticks (base TEXT NOT NULL PRIMARY KEY, number BIGINT NOT NULL)")
+
+
+_MIGRATIONS = {1: _add_tables, 2: _add_ticks}
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The version that this release writes, and for each older one the function that leads to the version after it."""
 
     version: int = SCHEMA_VERSION
-    migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=lambda: {1: _add_tables})
+    migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=lambda: dict(_MIGRATIONS))
 
 
 def exists(place: str | Path) -> bool:
@@ -252,6 +266,26 @@ class SqlStore:
             rows = [_table_read(data) for data in connection.execute(sa.select(_REGISTERED.c.data)).scalars()]
         return sorted(rows, key=lambda table: name_key(table.name))
 
+    def tick(self, base: str) -> int | None:
+        """The version of the base that is being gone to."""
+        with self._reading() as connection:
+            return _tick(connection, base)
+
+    def open_tick(self, base: str, after: int | None, number: int) -> int:
+        """Go on to this version if the last one is still the one `after` which it comes; which it is then."""
+        with self._writing() as connection:
+            known = _tick(connection, base)
+            if known is None:
+                connection.execute(_TICKS.insert().values(base=base, number=number))
+            elif known == after:
+                connection.execute(_TICKS.update().where(_TICKS.c.base == base).values(number=number))
+            return number if known in (None, after) else known
+
+    def keep_ticks(self, bases: Collection[str]) -> None:
+        """Forget those of all other tables."""
+        with self._writing() as connection:
+            connection.execute(_TICKS.delete().where(_TICKS.c.base.not_in(list(bases))))
+
     def bring_up_to_date(self, schema: Schema) -> None:
         """Make the tables, or migrate them: all in one transaction, after a backup. A newer schema is an error."""
         if self.schema_version() == schema.version:
@@ -371,6 +405,10 @@ def _table_named(connection: sa.Connection, name: str) -> Registered | None:
     wanted = sa.select(_REGISTERED.c.data).where(_REGISTERED.c.name_key == _key(name))
     found = connection.execute(wanted).first()
     return None if found is None else _table_read(found.data)
+
+
+def _tick(connection: sa.Connection, base: str) -> int | None:
+    return connection.execute(sa.select(_TICKS.c.number).where(_TICKS.c.base == base)).scalar()
 
 
 def _unknown(job_id: str) -> UnknownJob:

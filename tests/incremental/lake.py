@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.incremental.world import KEYS, TABLES, Row, key_of, some_row
 from tidefill import connect
+from tidefill.core.confirm import payload_from_text
+from tidefill.core.state import JobState
+from tidefill.core.version import bases_of_all
 from tidefill.engine import Engine
 from tidefill.views.lowering import TableColumns
 
@@ -47,6 +53,46 @@ class Lake:
             table = TABLES[name]
             self._put(name, [some_row(self.chance, table) for _ in range(3)])
             self.spark.sql(f"DELETE FROM {self._at(name)} WHERE {table.key[0]} = {self.chance.randrange(KEYS)}")
+
+    def run_until(self, done: Callable[[], bool], within_s: float = 240.0) -> None:
+        """Run all jobs until it holds."""
+        deadline = time.monotonic() + within_s
+        stop = threading.Event()
+        self.engine._service().run(stop, lambda: done() or time.monotonic() > deadline)
+        assert done(), self.engine.statuses()
+
+    def head(self, name: str) -> int:
+        """The newest version of a table."""
+        return int(self.spark.sql(f"DESCRIBE HISTORY {self._at(name)} LIMIT 1").collect()[0]["version"])
+
+    def steps(self, name: str) -> int:
+        """How often the view was committed since it is live."""
+        return len(self._commits(name)) if self.engine.job(name).status().state == "live" else 0
+
+    def _commits(self, name: str) -> list[tuple[int, JobState]]:
+        history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self._made(name)}`").collect()
+        told = [(int(row["version"]), payload_from_text(row["userMetadata"])) for row in history]
+        return [
+            (version, payload.state) for version, payload in told if payload is not None and payload.state.finished()
+        ]
+
+    def _made(self, name: str) -> str:
+        return self.engine._live_input(name).location
+
+    def versions_of(self, name: str, base: str) -> list[tuple[int, int]]:
+        """Each version of a view that covers everything, with the version of the table that it comes from."""
+        identity = self.spark.sql(f"DESCRIBE DETAIL {self._at(base)}").collect()[0]["id"]
+        return [(version, bases_of_all(state.versions.values())[identity]) for version, state in self._commits(name)]
+
+    def at(self, name: str, version: int) -> list[str]:
+        """What a view showed at one of its versions."""
+        frame = self.spark.read.format("delta").option("versionAsOf", version).load(self._made(name))
+        return _rows(frame.select(*(column for column in frame.columns if not column.startswith("__tf_"))))
+
+    def over(self, base: str, version: int, sql: str) -> list[str]:
+        """A query over a version of the table."""
+        past = f"(SELECT * FROM {self._at(base)} VERSION AS OF {version})"
+        return _rows(self.spark.sql(sql.replace(f"FROM {base} ", f"FROM {past} {base} ")))
 
     def expect(self, name: str, sql: str) -> None:
         """The view is its query, in values and types."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.incremental.lake import Lake
 from tests.incremental.queries import DIRECTED
-from tidefill.errors import InUse, UnsupportedQuery
+from tidefill.errors import InUse
 
 EVERY_DAY = {
     "joined": "SELECT b.id, a.g, a.x, c.id2 FROM b JOIN a ON b.aid = a.id LEFT JOIN c ON c.id1 = a.g WHERE b.y < 4",
@@ -37,8 +38,6 @@ def test_they_stay_fresh_while_they_are_filled_and_after(spark: SparkSession, tm
     assert all(job.verify().differences == () for job in (jobs["grouped"], above))
     with pytest.raises(InUse):
         jobs["grouped"].drop()
-    with pytest.raises(UnsupportedQuery, match="both come from a"):
-        engine.create_view("mixture", "SELECT a.id FROM a JOIN grouped t ON a.g = t.g")
     told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {EVERY_DAY['grouped']}").rows
     assert ("kept fresh", "incrementally: hidden counts and sums are kept") in told
     for job in (above, *jobs.values()):
@@ -46,6 +45,42 @@ def test_they_stay_fresh_while_they_are_filled_and_after(spark: SparkSession, tm
     engine.run_once()
     assert list((tmp_path / "lake").iterdir()) == []
     engine.close()
+
+
+WRITE_EVERY_S = 2.0
+BY_GROUP = "SELECT g, count(*) AS n, sum(x) AS t FROM a GROUP BY g"
+LARGE = "SELECT id, g, x FROM a WHERE x > 1"
+DIAMOND = "SELECT l.id, l.x, s.n, s.t FROM large l JOIN by_group s ON l.g = s.g"
+BESIDE = "SELECT a.id, a.x, s.n FROM a JOIN by_group s ON a.g = s.g"
+
+
+def test_a_view_over_views_of_one_table_shows_one_version_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    # R16
+    lake = Lake(spark, tmp_path, random.Random(7))
+    views = {"by_group": BY_GROUP, "large": LARGE, "diamond": DIAMOND, "beside": BESIDE}
+    for name, sql in views.items():
+        lake.engine.create_view(name, sql)
+    stop, commits = threading.Event(), lake.head("a")
+
+    def write() -> None:
+        while not stop.wait(WRITE_EVERY_S):
+            lake.write("a")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        lake.run_until(lambda: all(lake.steps(name) > 2 for name in ("diamond", "beside")))
+    finally:
+        stop.set()
+        writer.join()
+    assert lake.head("a") > commits + 2
+    lake.engine.run_once()
+    for name, texts in {"diamond": (DIAMOND, LARGE), "beside": (BESIDE, "")}.items():
+        lake.expect(name, views[name])
+        for version, at in lake.versions_of(name, "a"):
+            whole = texts[0].replace("large l", f"({texts[1]}) l").replace("by_group s", f"({BY_GROUP}) s")
+            assert lake.at(name, version) == lake.over("a", at, whole), f"{name} at {version}: a at {at}"
+    lake.engine.close()
 
 
 @pytest.mark.soak

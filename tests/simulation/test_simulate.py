@@ -10,9 +10,11 @@ import pytest
 from tidefill.cli import main
 from tidefill.testing.plants import PLANTS, Plant, planted
 from tidefill.testing.script import script
+from tidefill.testing.several import script_of_several
 from tidefill.testing.simulate import Tally, run_history, search
 
 SEEDS = 250
+SEEDS_OF_SEVERAL = 25
 WINDOW = 100
 
 
@@ -30,11 +32,21 @@ def test_random_histories_violate_nothing() -> None:
     assert tally.seen["moves across"] > 0
 
 
+def test_random_histories_of_several_jobs_violate_nothing() -> None:
+    # R16, R42
+    tally = Tally()
+    finding = search(range(SEEDS_OF_SEVERAL), tally, script_of=script_of_several)
+    assert finding is None, finding
+    assert tally.busy_steps > 0.5 * tally.steps
+    for kind in ("die", "zombie", "pause", "touch", "drop"):
+        assert tally.share(kind) >= 10, kind
+
+
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_a_planted_bug_is_found_by_name(plant: Plant) -> None:
     with planted(plant):
         for seed in range(plant.seed, plant.seed + WINDOW):
-            violation = run_history(script(seed))[1]
+            violation = run_history(plant.script(seed))[1]
             if violation is not None:
                 assert violation.invariant in plant.tells, violation
                 return

@@ -11,7 +11,8 @@ from itertools import count
 from tidefill.errors import InvalidSetting
 from tidefill.testing.picture import draw
 from tidefill.testing.plants import PLANTS, Plant
-from tidefill.testing.script import script
+from tidefill.testing.script import Script, script
+from tidefill.testing.several import script_of_several
 from tidefill.testing.simulate import Finding, Tally, run_history, search
 
 HISTORIES = 1000
@@ -30,7 +31,7 @@ def simulate(arguments: argparse.Namespace) -> int:
         print("\n".join(draw(arguments.seed or arguments.first, width)))
         return 0
     if arguments.seed is not None and plant is None:
-        return _one(arguments.seed)
+        return _one(arguments.seed, _script_of(arguments, plant))
     return _many(arguments, plant)
 
 
@@ -43,8 +44,12 @@ def _plant(name: str | None) -> Plant | None:
     raise InvalidSetting(f"there is no plant {name!r}", hint="`tidefill simulate --list-plants` lists them.")
 
 
-def _one(seed: int) -> int:
-    simulation, violation = run_history(script(seed))
+def _script_of(arguments: argparse.Namespace, plant: Plant | None) -> Callable[[int], Script]:
+    return script_of_several if arguments.several or (plant is not None and plant.several) else script
+
+
+def _one(seed: int, script_of: Callable[[int], Script]) -> int:
+    simulation, violation = run_history(script_of(seed))
     for line in simulation.world.lines():
         print(line)
     if violation is None:
@@ -57,9 +62,9 @@ def _one(seed: int) -> int:
 def _many(arguments: argparse.Namespace, plant: Plant | None) -> int:
     seeds, go_on = _extent(arguments)
     tally, began_s = Tally(), time.monotonic()
-    finding = search(seeds, tally, plant, go_on)
+    finding = search(seeds, tally, plant, go_on, _script_of(arguments, plant))
     if finding is not None:
-        _tell(finding, plant)
+        _tell(finding, plant, " --several" if arguments.several else "")
         return 1
     _summary(tally, time.monotonic() - began_s)
     return 0
@@ -74,8 +79,8 @@ def _extent(arguments: argparse.Namespace) -> tuple[Iterable[int], Callable[[], 
     return range(arguments.first, arguments.first + (arguments.seeds or HISTORIES)), lambda: True
 
 
-def _tell(finding: Finding, plant: Plant | None) -> None:
-    bug = f" --plant {plant.name}" if plant else ""
+def _tell(finding: Finding, plant: Plant | None, several: str) -> None:
+    bug = several + (f" --plant {plant.name}" if plant else "")
     print(f"{finding.invariant} is violated: {finding.what}")
     print(f"seed {finding.seed}; again with: tidefill simulate --seed {finding.seed}{bug}")
     print("The story, without what it does not need:")

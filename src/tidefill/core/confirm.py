@@ -8,6 +8,7 @@ in silence, and a stranger may write between plan and commit. So the log is read
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -190,6 +191,38 @@ def payload_from_json(data: Any) -> Payload:
             counts = None if expected is None else Counts(*expected)
             return Payload(state_from_json(state), generation_uuid, commit_uuid, planned_on, counts)
     raise StateUnreadable("the payload of a commit cannot be read", detail=repr(data)[:200])
+
+
+def payload_to_text(payload: Payload) -> str:
+    """The payload as the text that a commit carries."""
+    return json.dumps({"tidefill": payload_to_json(payload)})
+
+
+def payload_from_text(text: str | None) -> Payload | None:
+    """The payload, if this is one of ours. A damaged one is an error, not a stranger."""
+    try:
+        data = json.loads(text) if text else None
+    except ValueError:
+        return None
+    if not isinstance(data, dict) or "tidefill" not in data:
+        return None
+    return payload_from_json(data["tidefill"])
+
+
+def anchor_from_text(text: str) -> Anchor | None:
+    """The confirmed copy that a job's row keeps; None before the first."""
+    return anchor_from_json(parsed(text)) if text else None
+
+
+def parsed(text: str) -> dict[str, object]:
+    """A JSON text of a job's row; StateUnreadable for what it cannot be."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise StateUnreadable("what the store keeps of the state is damaged", detail=str(error)) from error
+    if not isinstance(data, dict):
+        raise StateUnreadable("what the store keeps of the state is damaged", detail=text[:200])
+    return data
 
 
 def anchor_to_json(anchor: Anchor) -> dict[str, Any]:

@@ -66,6 +66,8 @@ class Reason(Enum):
     TARGET_LAG = "target lag not reached"
     NEWER_VERSION = "a newer version of the upstream"
     LOG_BUDGET = "the server to let go of its log"
+    SIBLINGS = "the views that share an input with it"
+    INPUTS = "its inputs to come to one version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,15 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """The cheap part of a look, from which follows what else has to be looked at."""
+    """The cheap part of a look, from which follows what else has to be looked at. `in_step`: others go to the same
+    versions, and have to be told of each. `held`: what newer versions than these heads have to wait for."""
 
     phase: Phase
     tables: Mapping[Table, TableSeen]
     pace: Pace = field(default_factory=Pace)
     renew: bool = False
+    in_step: bool = False
+    held: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,12 +289,13 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs) -> Plan:
         return Verify(heads)
     if glimpse.renew:
         return _renewal(state)
-    if urgent and _moved(state, glimpse) and seen.changed is Changed.NOTHING:
+    told = glimpse.in_step and glimpse.phase is Phase.LIVE and lag_left_s <= 0
+    if (urgent or told) and _moved(state, glimpse) and seen.changed is Changed.NOTHING:
         return Step(heads, state.coverage)
     if seen.changed is not Changed.NOTHING:
         return Wait(Reason.TARGET_LAG, lag_left_s)
     if state.finished():
-        return Wait(Reason.IDLE)
+        return Wait(glimpse.held or Reason.IDLE)
     if knobs.fill_paused:
         return Wait(Reason.FILL_PAUSED)
     if held_back(glimpse, knobs):

@@ -7,6 +7,7 @@ transaction's place in the log says nothing about whether a snapshot sees it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
@@ -39,11 +40,24 @@ Point: TypeAlias = Number | Snapshot
 @dataclass(frozen=True, slots=True)
 class Version:
     """A point of the table `identity`. `carry` is what the upstream wants recorded along with it; only it reads
-    that."""
+    that. `bases`: from which versions of the tables of others a table of ours was derived there."""
 
     identity: str
     point: Point
     carry: str = field(default="", compare=False)
+    bases: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+
+def bases_of(version: Version) -> Mapping[str, int]:
+    """The versions of tables of others that it comes from, by identity; a table of others comes from itself."""
+    if version.bases or not isinstance(version.point, Number):
+        return version.bases
+    return {version.identity: version.point.number}
+
+
+def bases_of_all(versions: Iterable[Version]) -> dict[str, int]:
+    """The same of several, which agree."""
+    return {base: number for version in versions for base, number in bases_of(version).items()}
 
 
 def includes(bigger: Point, smaller: Point) -> bool:
@@ -80,14 +94,18 @@ def version_to_json(version: Version) -> dict[str, Any]:
             assert_never(never)
     if version.carry:
         data["carry"] = version.carry
+    if version.bases:
+        data["bases"] = dict(version.bases)
     return data
 
 
 def version_from_json(data: Any) -> Version:
     """The inverse of `version_to_json`; StateUnreadable for what is damaged."""
-    match {"carry": "", **data} if isinstance(data, dict) else data:
-        case {"identity": str(identity), "carry": str(carry), "number": int(number)}:
-            return Version(identity, Number(number), carry)
+    match {"carry": "", "bases": {}, **data} if isinstance(data, dict) else data:
+        case {"identity": str(identity), "carry": str(carry), "number": int(number), "bases": dict(bases)} if all(
+            type(base) is str and type(number) is int for base, number in bases.items()
+        ):
+            return Version(identity, Number(number), carry, bases)
         case {"identity": str(identity), "carry": str(carry), "snapshot": [int(xmin), int(xmax), list(xip)]} if (
             xmin <= xmax and all(type(xid) is int and xmin <= xid < xmax for xid in xip)
         ):

@@ -13,10 +13,10 @@ from pyspark.sql import functions as f
 
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
+from tidefill.definitions import INPUT
 from tidefill.ports import Halves, Merge
 from tidefill.spark.names import MARK, quoted
 
-INPUT: Occurrence = "t"
 SIDE = "__tf_side"
 
 

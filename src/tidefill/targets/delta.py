@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
+from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
 from tidefill.core.walk import Range
 from tidefill.errors import KeyNotUnique, RetryLater, TargetTouched, Unreadable, UnsupportedKey, UpstreamReplaced
 from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
@@ -190,7 +190,7 @@ class DeltaTarget:
                 .mode(mode)
                 .option("txnAppId", payload.generation_uuid)
                 .option("txnVersion", payload.state.step)
-                .option("userMetadata", _text(payload))
+                .option("userMetadata", payload_to_text(payload))
                 .save(self._path)
             )
 
@@ -391,7 +391,7 @@ def unpublish(spark: SparkSession, name: str, path: str) -> None:
 def _carrying(session: SparkSession, payload: Payload) -> Iterator[None]:
     """A MERGE takes its payload from the settings of the session that runs it."""
     settings = {
-        "spark.databricks.delta.commitInfo.userMetadata": _text(payload),
+        "spark.databricks.delta.commitInfo.userMetadata": payload_to_text(payload),
         "spark.databricks.delta.write.txnAppId": payload.generation_uuid,
         "spark.databricks.delta.write.txnVersion": str(payload.state.step),
     }
@@ -410,12 +410,8 @@ def _set(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
             session.conf.unset(name)
 
 
-def _text(payload: Payload) -> str:
-    return json.dumps({"tidefill": payload_to_json(payload)})
-
-
 def _entry(row: Row) -> Entry:
-    operation, payload = row["operation"], _payload(row["userMetadata"])
+    operation, payload = row["operation"], payload_from_text(row["userMetadata"])
     version = int(row["version"])
     if operation == "CREATE TABLE" and version == 0:
         return Entry(version, Effect.BIRTH)
@@ -431,17 +427,6 @@ def _keeps_the_feed(operation: str, parameters: dict[str, str]) -> bool:
         return False
     properties = json.loads(parameters.get("properties", "{}"))
     return str(properties.get("delta.enableChangeDataFeed", "true")).lower() == "true"
-
-
-def _payload(text: str | None) -> Payload | None:
-    """The payload, if this is one of ours. A damaged one is an error, not a stranger."""
-    try:
-        data: Any = json.loads(text) if text else None
-    except ValueError:
-        return None
-    if not isinstance(data, dict) or "tidefill" not in data:
-        return None
-    return payload_from_json(data["tidefill"])
 
 
 def _counts(operation: str, metrics: dict[str, str]) -> Counts:

@@ -470,6 +470,28 @@ def _nobody(job: Job) -> bool:
     return False
 
 
+def a_tick_moves_from_the_one_that_was_seen(make_store: MakeStore) -> None:
+    store = make_store()
+    assert store.tick("t") is None
+    assert store.open_tick("t", None, 7) == 7
+    assert store.open_tick("t", None, 8) == 7, "whoever saw none comes too late"
+    assert store.open_tick("t", 6, 9) == 7
+    assert store.tick("t") == 7
+    assert store.open_tick("t", 7, 9) == 9
+    assert store.tick("t") == 9
+    assert store.open_tick("another", 3, 1 << 40) == 1 << 40, "one that was forgotten begins anew"
+
+
+def ticks_that_are_not_kept_are_forgotten(make_store: MakeStore) -> None:
+    store = make_store()
+    for base in ("t", "u", "w"):
+        store.open_tick(base, None, 1)
+    store.keep_ticks({"u", "x"})
+    assert [store.tick(base) for base in ("t", "u", "w", "x")] == [None, 1, None, None]
+    store.keep_ticks(())
+    assert store.tick("u") is None
+
+
 def _named(name: str) -> Callable[[Job], bool]:
     return lambda job: job.name == name
 
@@ -509,4 +531,6 @@ STORE_SUITE: tuple[StoreTest, ...] = (
     a_new_job_reads_nothing_that_ends,
     a_job_that_is_read_does_not_end,
     wish_end_is_a_change,
+    a_tick_moves_from_the_one_that_was_seen,
+    ticks_that_are_not_kept_are_forgotten,
 )

@@ -27,7 +27,7 @@ from unittest import SkipTest
 from tidefill.core import walk
 from tidefill.core.keys import TOP, Key, Timestamp, Value, key_from_json, key_to_json
 from tidefill.core.step import Changed
-from tidefill.core.version import Version, newer, version_from_json, version_to_json
+from tidefill.core.version import Number, Version, newer, version_from_json, version_to_json
 from tidefill.core.walk import DONE, Coverage, Range, Split, Upto, covered_ranges, covers
 from tidefill.errors import HistoryGone, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.ports import Halves, Upstream
@@ -209,6 +209,16 @@ def one_reader_goes_from_head_to_head(harness: UpstreamHarness[F]) -> None:
         with upstream.open_head(first=False) as following:
             assert following == head or newer(following, head), "a head may be an old one, but it never goes back"
         head = following
+
+
+def a_table_of_others_comes_from_itself(harness: UpstreamHarness[F]) -> None:
+    """Where versions have numbers, older ones can be found."""
+    harness.create(ORDINARY, NINE)
+    with _first(harness) as (upstream, head):
+        assert not head.bases
+        assert upstream.before("another table", 1) is None
+        if isinstance(head.point, Number):
+            assert upstream.before(head.identity, head.point.number) == head
 
 
 def a_version_survives_json_and_a_restart(harness: UpstreamHarness[F]) -> None:
@@ -854,6 +864,7 @@ UPSTREAM_SUITE: tuple[UpstreamTest, ...] = (
     a_version_lasts_or_ends_with_its_head,
     versions_are_newer_and_of_one_table,
     one_reader_goes_from_head_to_head,
+    a_table_of_others_comes_from_itself,
     a_version_survives_json_and_a_restart,
     preparing_again_is_harmless,
     changes_of_every_kind_in_every_place,

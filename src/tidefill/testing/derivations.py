@@ -162,6 +162,41 @@ class SelfJoin(_Common):
         return Merge(evaluate, exact=False)
 
 
+class Join(_Common):
+    """Rows of `a` and `b` with the same key, which are two tables; `a` is walked, `b` is taken whole."""
+
+    shape = Shape(tables={"a": "a", "b": "b"}, walked=("a",))
+
+    def derive(self, inputs: Mapping[Occurrence, Iterable[Row]]) -> list[Row]:
+        """The query."""
+        values = {row[ID]: row[VALUE] for row in inputs["b"]}
+        return [
+            (row[ID], row[GROUP], row[VALUE], row[VALUE] * 31 + values[row[ID]])
+            for row in inputs["a"]
+            if row[ID] in values
+        ]
+
+    def append(self, rows: Mapping[Occurrence, Frame], whole: Mapping[Occurrence, Frame]) -> Frame:
+        """The chunk of `a` with all of `b`."""
+        return self.whole({**rows, **whole})
+
+    def whole(self, rows: Mapping[Occurrence, Frame]) -> Frame:
+        """The query."""
+        a, b = rows["a"], rows["b"]
+        return lambda: self.derive({"a": a(), "b": b()})
+
+    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+        """Changed keys of either."""
+        now = {name: new[name] for name in ("a", "b")}
+
+        def evaluate() -> list[Marked]:
+            changed = [row for half in halves.values() for row in half.removed() + half.added()]
+            affected = dict.fromkeys(row[ID] for row in changed)
+            return recomputed(affected, self.derive({name: frame() for name, frame in now.items()}))
+
+        return Merge(evaluate, exact=False)
+
+
 class Total(_Common):
     """Count and sum of all rows: one output, which is there before any row is."""
 
@@ -216,7 +251,7 @@ class Branches(_Common):
         return Merge(evaluate, exact=False)
 
 
-SimDerivation: TypeAlias = RowByRow | Grouped | SelfJoin | Total | Branches
+SimDerivation: TypeAlias = RowByRow | Grouped | SelfJoin | Join | Total | Branches
 
 
 @dataclass(frozen=True, slots=True)

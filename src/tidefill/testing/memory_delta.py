@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tidefill.core import changes as rule
 from tidefill.core.keys import Key
 from tidefill.core.step import Changed
-from tidefill.core.version import Number, Version
+from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.core.walk import Coverage, Range, Split, rest
 from tidefill.errors import HistoryGone, KeyNotUnique, NotYet, Unreadable, UpstreamReplaced
 from tidefill.ports import Halves
@@ -99,7 +99,21 @@ class DeltaLike:
         self._world.effect("upstream.head")
         table = self._table()
         behind = 0 if first else self._behind()
-        yield Version(table.identity, Number(max(0, table.version - behind)))
+        yield self._version(table, max(0, table.version - behind))
+
+    def _version(self, table: Table, number: int) -> Version:
+        told = [entry.payload for entry in table.entries[: number + 1] if entry.payload is not None]
+        bases = bases_of_all(told[-1].state.versions.values()) if told else {}
+        return Version(table.identity, Number(number), bases=bases)
+
+    def before(self, base: str, number: int) -> Version | None:
+        """By what its commits carry, as far as its log goes back."""
+        self._world.effect("upstream.before")
+        table = self._table()
+        if base == table.identity:
+            return Version(base, Number(number))
+        known = (self._version(table, at) for at in range(table.version, table.log_from - 1, -1))
+        return next((version for version in known if version.bases.get(base, number + 1) <= number), None)
 
     def readable(self, at: Version) -> bool:
         """Until it is vacuumed."""

@@ -213,6 +213,9 @@ class PostgresLike:
         if snapshot.xmin <= (self._wait_for_xid or 0):
             raise NotYet(f"waits for transaction {snapshot.xmin}, which was open when the slot was made")
 
+    def before(self, base: str, number: int) -> None:
+        """No version of it has a number."""
+
     @contextmanager
     def open_head(self, *, first: bool) -> Iterator[Version]:
         """Lock, then snapshot, then the end of the log."""

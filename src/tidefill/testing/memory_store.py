@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tidefill.core.jobs import Job, name_key
 from tidefill.core.lifecycle import Life
@@ -18,6 +18,7 @@ class MemoryStore:
         self.rows: dict[str, Job] = {}
         self._tables: dict[str, Registered] = {}
         self._events: dict[str, list[tuple[float, str]]] = {}
+        self.ticks: dict[str, int] = {}
 
     def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
         """The new job, or the equal one of that name."""
@@ -107,6 +108,24 @@ class MemoryStore:
     def tables(self) -> Sequence[Registered]:
         """Every table, by name."""
         return [table for _, table in sorted(self._tables.items())]
+
+    def tick(self, base: str) -> int | None:
+        """The number."""
+        self._effect("store.tick")
+        return self.ticks.get(base)
+
+    def open_tick(self, base: str, after: int | None, number: int) -> int:
+        """Compare and set."""
+        self._effect("store.open tick")
+        if self.ticks.get(base) in (None, after):
+            self.ticks[base] = number
+            self._effect("store.tick opened")
+        return self.ticks[base]
+
+    def keep_ticks(self, bases: Collection[str]) -> None:
+        """Forget the others."""
+        self._effect("store.keep ticks")
+        self.ticks = {base: number for base, number in self.ticks.items() if base in bases}
 
     def _holder(self, name: str) -> Holder | None:
         return self.find(name) or self.table(name)

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from tidefill import backfill, runner
+from tidefill import backfill, runner, ticking
 from tidefill.backfill import Backfill
-from tidefill.core import changes, confirm, progress, sizing, step, walk
+from tidefill.core import changes, confirm, jobs, progress, sizing, state, step, ticks, walk
 from tidefill.core.confirm import Anchor, Truth
 from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
 from tidefill.core.step import Changed, Glimpse, Knobs, Seen, Shape, Step, Wait, Write
-from tidefill.core.version import Version, lies_between
+from tidefill.core.ticks import InStep
+from tidefill.core.version import Version, lies_between, version_to_json
 from tidefill.core.walk import Coverage, Done, NotStarted, Split, Upto
 from tidefill.ports import Append, Halves
 from tidefill.runner import Runner, Turn
@@ -29,20 +30,29 @@ from tidefill.testing.derivations import nothing
 from tidefill.testing.memory_delta import DeltaLike
 from tidefill.testing.memory_postgres import Logged, PostgresLike
 from tidefill.testing.memory_target import MemoryTarget
+from tidefill.testing.script import Script, script
+from tidefill.testing.several import script_of_several
 from tidefill.testing.simulation import Simulation
+from tidefill.ticking import Ticking
 
 Patch = tuple[Any, str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """A bug: its name, what it breaks, the invariants that tell, a seed near which it shows, and the patches."""
+    """A bug: its name, what it breaks, the invariants that tell, a seed near which it shows, the patches, and whether
+    it takes several jobs to show."""
 
     name: str
     breaks: str
     tells: tuple[str, ...]
     seed: int
     patches: tuple[Patch, ...]
+    several: bool = False
+
+    def script(self, seed: int) -> Script:
+        """The history of that seed, of the kind that it takes."""
+        return script_of_several(seed) if self.several else script(seed)
 
 
 @contextmanager
@@ -256,6 +266,31 @@ def _plan_starving(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> S
 def _no_bound(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
     bounds = {name: dict.fromkeys(splits, ()) for name, splits in seen.bounds.items()}
     return _next_chunks(state, replace(seen, bounds=bounds), knobs, shape)
+
+
+def _without_bases(version: Version) -> dict[str, Any]:
+    return version_to_json(replace(version, bases={}))
+
+
+_up_to_tick = Ticking._up_to_tick
+
+
+def _up_to_a_lost_tick(self: Ticking, newest: Version, waited_for: Any, due: bool, readable: Any) -> Version:
+    return _up_to_tick(self, newest, waited_for, due, lambda version: True)
+
+
+def _truth_unreported(self: Runner, job: Job, active: Any) -> Truth:
+    with patch.object(Runner, "_report", lambda self, job, active, truth: None):
+        return _truth(self, job, active)
+
+
+_truth = Runner._truth
+
+
+def _activate_before_the_source(self: Runner, job: Job) -> Any:
+    if not job.generation_uuid:
+        job = self._change(job, jobs.begin_generation(self._new_uuid(), self._source(job)))
+    return _activate(self, job)
 
 
 _next_chunks = step._next_chunks
@@ -549,5 +584,77 @@ PLANTS = (
         ("progress",),
         12,
         ((runner, "advance", _share_of_now),),
+    ),
+    Plant(
+        "take-what-is-newest",
+        "a view takes the newest version of each input, whatever they come from",
+        ("I10 one version",),
+        1,
+        ((backfill, "agree", lambda heads, before: dict(heads)),),
+        several=True,
+    ),
+    Plant(
+        "forget-the-bases",
+        "a commit does not say from which versions of the tables of others it comes",
+        ("I10 one version",),
+        1,
+        ((state, "version_to_json", _without_bases),),
+        several=True,
+    ),
+    Plant(
+        "no-ticks",
+        "every view goes to the newest version of its table, so that those of two are never the same",
+        ("I5 progress",),
+        5,
+        ((Ticking, "_up_to_tick", lambda self, newest, *others: newest),),
+        several=True,
+    ),
+    Plant(
+        "next-tick-too-early",
+        "the next tick is opened before all have come to the last",
+        ("I5 progress",),
+        5,
+        ((ticking, "_has_come", lambda job, base, tick: True),),
+        several=True,
+    ),
+    Plant(
+        "keep-a-lost-tick",
+        "a tick is kept though its version cannot be read any more",
+        ("I5 progress",),
+        5,
+        ((Ticking, "_up_to_tick", _up_to_a_lost_tick),),
+        several=True,
+    ),
+    Plant(
+        "silent-member",
+        "a view that a version changes nothing of does not say that it has come to it",
+        ("I5 progress",),
+        12,
+        ((runner, "InStep", lambda member, allowed: InStep(False, allowed)),),
+        several=True,
+    ),
+    Plant(
+        "wait-for-the-paused",
+        "the next tick waits for a view that stands still",
+        ("I5 progress",),
+        10,
+        ((ticks, "waited_for", lambda members, reads, rows: [rows[one] for one in members if one in rows]),),
+        several=True,
+    ),
+    Plant(
+        "unsaid-commit",
+        "whoever finds a commit that nobody reported does not report it either",
+        ("I5 progress",),
+        28,
+        ((Runner, "_truth", _truth_unreported),),
+        several=True,
+    ),
+    Plant(
+        "source-too-early",
+        "what a view is built from is written down before that is live",
+        ("I5 progress",),
+        13,
+        ((Runner, "_activate", _activate_before_the_source),),
+        several=True,
     ),
 )

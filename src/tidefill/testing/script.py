@@ -17,7 +17,8 @@ WRITE_EVERY = 15
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The world at the start. `wal_budget`, `wal_limit`: in commits that a server keeps for the job."""
+    """The world at the start. `wal_budget`, `wal_limit`: in commits that a server keeps for the job. `graph`: of a
+    history with several jobs, what they read."""
 
     postgres: bool = False
     query: int = 0
@@ -33,6 +34,7 @@ class Setup:
     skew_s: float = 0.0
     wal_budget: int | None = None
     wal_limit: int | None = None
+    graph: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tidefill.testing.plants import Plant, planted
 from tidefill.testing.script import Script, script
+from tidefill.testing.several import Several
 from tidefill.testing.simulation import Simulation
 from tidefill.testing.world import Violation
 
@@ -38,7 +39,7 @@ class Tally:
     seen: Counter[str] = field(default_factory=Counter)
     steps_min: int = 1 << 30
 
-    def add(self, simulation: Simulation) -> None:
+    def add(self, simulation: Simulation | Several) -> None:
         """Count one history."""
         self.histories += 1
         self.steps += simulation.steps
@@ -53,9 +54,9 @@ class Tally:
         return round(100 * self.with_kind[kind] / max(self.histories, 1))
 
 
-def run_history(chosen: Script) -> tuple[Simulation, Violation | None]:
+def run_history(chosen: Script) -> tuple[Simulation | Several, Violation | None]:
     """One history, and what it violates."""
-    simulation = Simulation(chosen)
+    simulation = Several(chosen) if chosen.setup.graph else Simulation(chosen)
     try:
         simulation.run()
     except Violation as violation:
@@ -64,7 +65,11 @@ def run_history(chosen: Script) -> tuple[Simulation, Violation | None]:
 
 
 def search(
-    seeds: Iterable[int], tally: Tally, plant: Plant | None = None, go_on: Callable[[], bool] = lambda: True
+    seeds: Iterable[int],
+    tally: Tally,
+    plant: Plant | None = None,
+    go_on: Callable[[], bool] = lambda: True,
+    script_of: Callable[[int], Script] = script,
 ) -> Finding | None:
     """The first violation in these seeds, its story shortened; None if there is none."""
     with ExitStack() as stack:
@@ -74,10 +79,10 @@ def search(
         for seed in seeds:
             if not go_on():
                 return None
-            simulation, violation = run_history(script(seed))
+            simulation, violation = run_history(script_of(seed))
             tally.add(simulation)
             if violation is not None:
-                return _shortest(script(seed), simulation, violation)
+                return _shortest(script_of(seed), simulation, violation)
     return None
 
 
@@ -92,7 +97,7 @@ def _rarely_collected() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _shortest(failing: Script, simulation: Simulation, violation: Violation) -> Finding:
+def _shortest(failing: Script, simulation: Simulation | Several, violation: Violation) -> Finding:
     """Leave out whatever the violation does not need: first all that came after it and all writing in between, then
     half of the acts, a quarter, and so on down to single ones. A script whose story is longer does not count."""
     best = _Failing(failing, simulation, violation)
@@ -115,7 +120,7 @@ def _shortest(failing: Script, simulation: Simulation, violation: Violation) -> 
 @dataclass(frozen=True, slots=True)
 class _Failing:
     script: Script
-    simulation: Simulation
+    simulation: Simulation | Several
     violation: Violation
 
     def or_shorter(self, script: Script) -> _Failing:

@@ -22,7 +22,7 @@ from tidefill.ports import Halves
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted
-from tidefill.upstreams.delta_history import DeltaHistory, wall_clock_s
+from tidefill.upstreams.delta_history import DeltaHistory, Survey, wall_clock_s
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
 KEYS_NAMED_MAX = 10
@@ -42,8 +42,8 @@ class _Netted:
 
 class DeltaUpstream:
     """The Delta table at a path. `key` identifies a row, `walk` is the order in which it is filled, with the key.
-    `columns` are all that is read, if not every column; `known` all that there were when these were chosen. `history`
-    may be shared by the jobs that read one table."""
+    `columns` are all that is read, if not every column; `known` all that there were when these were chosen. `derived`:
+    a job of ours makes it. `history` may be shared by the jobs that read one table."""
 
     lasting = True
     resources: tuple[str, ...] = ()
@@ -58,6 +58,7 @@ class DeltaUpstream:
         columns: Sequence[str] | None = None,
         known: Sequence[str] = (),
         null_keys: bool = False,
+        derived: bool = False,
         history: DeltaHistory | None = None,
         now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
@@ -68,6 +69,7 @@ class DeltaUpstream:
         self._columns = None if columns is None else tuple(dict.fromkeys((*columns, *walk)))
         self._known = frozenset(known)
         self._null_keys = null_keys
+        self._derived = derived
         self._there: tuple[str, ...] = ()
         self._history = history or DeltaHistory(spark, path, now_s)
         self._now_s = now_s
@@ -85,7 +87,33 @@ class DeltaUpstream:
     def open_head(self, *, first: bool) -> Iterator[Version]:
         """The newest version."""
         survey = self._history.survey(fresh=first)
-        yield Version(survey.identity, Number(survey.head))
+        yield self._version(survey, survey.head)
+
+    def _version(self, survey: Survey, number: int) -> Version:
+        if not self._derived:
+            return Version(survey.identity, Number(number))
+        survey = self._told(survey, lambda known: known.bases(number) is not None)
+        return Version(survey.identity, Number(number), bases=survey.bases(number) or {})
+
+    def before(self, base: str, number: int) -> Version | None:
+        """By what its commits carry."""
+        survey = self._history.survey()
+        if base == survey.identity:
+            return Version(base, Number(number))
+
+        def found(known: Survey) -> int | None:
+            fits = (at for at in known.commits if (known.bases(at) or {}).get(base, number + 1) <= number)
+            return max(fits, default=None)
+
+        survey = self._told(survey, lambda known: found(known) is not None)
+        at = found(survey)
+        return None if at is None else self._version(survey, at)
+
+    def _told(self, survey: Survey, enough: Callable[[Survey], bool]) -> Survey:
+        """The survey, with as much more of the history as is needed for that, if there is so much."""
+        while not enough(survey) and not survey.whole and min(survey.commits) > 0:
+            survey = self._history.survey(reach=max(0, 2 * min(survey.commits) - survey.head))
+        return survey
 
     def readable(self, at: Version) -> bool:
         """Whether its log is still there; files that were vacuumed show only when they are read, and are remembered."""

@@ -9,7 +9,7 @@ table. Of the history only as much is read as is needed: every commit is a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from tidefill.core.confirm import payload_from_text
+from tidefill.core.version import bases_of_all
 from tidefill.errors import UpstreamReplaced
 from tidefill.spark.faults import translated
 from tidefill.spark.names import table_at
@@ -37,10 +39,12 @@ def wall_clock_s() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """When a version was made, and by what. `plain`: by a write that leaves the table what it is."""
+    """When a version was made, and by what. `plain`: by a write that leaves the table what it is. `bases`: what it
+    comes from, if a job of ours made it."""
 
     at_s: float
     plain: bool
+    bases: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,12 @@ class Survey:
     def head(self) -> int:
         """The newest version."""
         return max(self.commits)
+
+    def bases(self, version: int) -> Mapping[str, int] | None:
+        """What the version comes from: a commit that tells nothing changed nothing of that. None if none of those that
+        were read tells."""
+        told = [number for number, commit in self.commits.items() if number <= version and commit.bases is not None]
+        return self.commits[max(told)].bases if told else None
 
     def reaches(self, version: int) -> bool:
         """Whether a commit from that version on is missing only if the log has it no more."""
@@ -121,8 +131,13 @@ class DeltaHistory:
         history = self._spark.sql(f"DESCRIBE HISTORY {self._table} LIMIT {count}")
         micros = f.unix_micros(f.col("timestamp").cast("timestamp"))
         what = f.concat_ws(" ", "operation", f.col("operationParameters")["mode"])
-        rows = history.select("version", micros, what).collect()
-        return {int(version): Commit(at_us / 1e6, done in WRITES) for version, at_us, done in rows}
+        rows = history.select("version", micros, what, "userMetadata").collect()
+        return {int(version): Commit(at_us / 1e6, done in WRITES, _bases(told)) for version, at_us, done, told in rows}
+
+
+def _bases(told: str | None) -> Mapping[str, int] | None:
+    payload = payload_from_text(told)
+    return None if payload is None else bases_of_all(payload.state.versions.values())
 
 
 def retention_s(interval: str) -> float:

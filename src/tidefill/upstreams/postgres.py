@@ -197,6 +197,9 @@ class PostgresUpstream(Generic[F]):
             carry = {"safe": lsn_text(head.told.safe), "end": lsn_text(head.end), **head.survey.carried()}
             yield Version(head.survey.identity, head.snapshot, json.dumps(carry))
 
+    def before(self, base: str, number: int) -> None:
+        """No version of it has a number."""
+
     def _look_at(self, seen: Survey) -> None:
         self._seen = seen
         self._rows = max(self._rows, seen.rows)
