@@ -54,7 +54,7 @@ class Lake:
             self._put(name, [some_row(self.chance, table) for _ in range(3)])
             self.spark.sql(f"DELETE FROM {self._at(name)} WHERE {table.key[0]} = {self.chance.randrange(KEYS)}")
 
-    def run_until(self, done: Callable[[], bool], within_s: float = 240.0) -> None:
+    def run_until(self, done: Callable[[], bool], within_s: float) -> None:
         """Run all jobs until it holds."""
         deadline = time.monotonic() + within_s
         stop = threading.Event()

@@ -24,36 +24,40 @@ EVERY_DAY = {
 
 
 def test_they_stay_fresh_while_they_are_filled_and_after(spark: SparkSession, tmp_path: Path) -> None:
-    # R29, R30, R41
+    # R16, R29, R30, R41
     lake = Lake(spark, tmp_path, random.Random(5))
     engine = lake.engine
     jobs = {name: engine.create_view(name, sql, chunk_rows=4) for name, sql in EVERY_DAY.items()}
     above = engine.create_view("above", "SELECT n, count(*) AS groups FROM grouped GROUP BY n")
+    beside = engine.create_view("beside", BESIDE.replace("by_group", "grouped"))
     engine.run_once()
     lake.write()
     engine.run_once()
     for name, sql in EVERY_DAY.items():
         lake.expect(name, sql)
     lake.expect("above", f"SELECT n, count(*) AS groups FROM ({EVERY_DAY['grouped']}) t GROUP BY n")
+    lake.expect("beside", BESIDE.replace("by_group", f"({EVERY_DAY['grouped']})"))
+    assert {at for _, at in lake.versions_of("beside", "a")} <= {at for _, at in lake.versions_of("grouped", "a")}
     assert all(job.verify().differences == () for job in (jobs["grouped"], above))
     with pytest.raises(InUse):
         jobs["grouped"].drop()
     told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {EVERY_DAY['grouped']}").rows
     assert ("kept fresh", "incrementally: hidden counts and sums are kept") in told
-    for job in (above, *jobs.values()):
+    for job in (above, beside, *jobs.values()):
         job.drop()
     engine.run_once()
     assert list((tmp_path / "lake").iterdir()) == []
     engine.close()
 
 
-WRITE_EVERY_S = 2.0
+WRITE_EVERY_S, WITHIN_S = 2.0, 900.0
 BY_GROUP = "SELECT g, count(*) AS n, sum(x) AS t FROM a GROUP BY g"
 LARGE = "SELECT id, g, x FROM a WHERE x > 1"
 DIAMOND = "SELECT l.id, l.x, s.n, s.t FROM large l JOIN by_group s ON l.g = s.g"
 BESIDE = "SELECT a.id, a.x, s.n FROM a JOIN by_group s ON a.g = s.g"
 
 
+@pytest.mark.soak
 def test_a_view_over_views_of_one_table_shows_one_version_of_it(spark: SparkSession, tmp_path: Path) -> None:
     # R16
     lake = Lake(spark, tmp_path, random.Random(7))
@@ -69,7 +73,7 @@ def test_a_view_over_views_of_one_table_shows_one_version_of_it(spark: SparkSess
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        lake.run_until(lambda: all(lake.steps(name) > 2 for name in ("diamond", "beside")))
+        lake.run_until(lambda: all(lake.steps(name) > 2 for name in ("diamond", "beside")), WITHIN_S)
     finally:
         stop.set()
         writer.join()
