@@ -19,6 +19,7 @@ from tidefill.core.state import Table
 from tidefill.errors import BadSql, UnsupportedQuery
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.spark.view import statement
+from tidefill.views.functions import without_clauses
 from tidefill.views.lowering import TableColumns
 from tidefill.views.plan import Analyze, ViewPlan, compile_view
 from tidefill.views.refusals import check_query
@@ -63,7 +64,7 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
         return _columns(known)
 
     plan = compile_view(tree, columns, names, _analysis(session, found.values()))
-    return Compiled(plan, schema, functions)
+    return Compiled(plan, schema, without_clauses(functions, tree))
 
 
 def recompiled(session: SparkSession, sql: str, tables: Sequence[Known], names: Sequence[str]) -> ViewPlan:
