@@ -32,6 +32,15 @@ DIRECTED = {
     ),
     "full join": "SELECT a.id, b.id AS bid, a.s FROM a FULL JOIN b ON b.aid = a.id",
     "full join of joins": "SELECT a.id, b.id AS bid, c.g FROM a JOIN b ON b.aid = a.id FULL JOIN c ON c.id1 = b.id",
+    "USING": "SELECT id, a.s, b.id AS bid, y FROM a JOIN b USING (id)",
+    "USING, left": "SELECT * FROM a LEFT JOIN (SELECT id, y, f FROM b) t USING (id)",
+    "USING of two, right": "SELECT id, s, a.id AS aid, b.s AS bs FROM a RIGHT JOIN b USING (id, s) WHERE s IS NOT NULL",
+    "USING, full": "SELECT g, a.g AS ag, c.id1, c.id2 FROM a FULL JOIN c USING (g) WHERE g IS NULL OR g < 4",
+    "USING, twice": (
+        "SELECT id, a.id AS aid, t.g FROM a RIGHT JOIN b USING (id) LEFT JOIN (SELECT id1 AS id, g FROM c) t USING (id)"
+    ),
+    "USING, groups": "SELECT g, count(*) AS n FROM a FULL JOIN (SELECT g FROM c WHERE id1 > 2) t USING (g) GROUP BY g",
+    "USING, anti": "SELECT id, g FROM a LEFT ANTI JOIN b USING (id)",
     "left join of nothing but NULL": "SELECT a.id, b.f FROM a LEFT JOIN b ON b.aid = a.g AND b.s = a.s",
     "semi join": "SELECT a.id, a.s FROM a LEFT SEMI JOIN b ON b.aid = a.id",
     "anti join": "SELECT a.id, a.s FROM a LEFT ANTI JOIN b ON b.aid = a.id AND b.y > 1",
@@ -173,15 +182,23 @@ class RandomQuery:
                 continue
             kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
             kind = self.chance.choices(kinds, [5, 4, 1, 1, 1, 1])[0]
-            text += f" {kind} {source} ON {self._on(columns, own, kind)}"
-            if kind not in kinds[-2:]:
-                columns = columns + own
+            merged = self._using(columns, own) if index == 1 and self.chance.random() < 0.15 else []
+            how = f"USING ({merged[0][0]})" if merged else f"ON {self._on(columns, own, kind)}"
+            text += f" {kind} {source} {how}"
+            columns = [*columns, *(own if kind not in kinds[-2:] else []), *(merged if count == 2 else [])]
         return text, columns
 
     def _inner(self, table: str) -> str:
         condition = self.chance.choice(["IS NOT NULL", "IS NULL OR 1 = 1"])
         distinct = self.chance.choice(["", "DISTINCT "])
         return f"(SELECT {distinct}* FROM {table} WHERE {TABLES[table].columns[2][0]} {condition})"
+
+    def _using(self, left: list[tuple[str, str]], right: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """A column that both have, if there is one."""
+        kinds = {name.partition(".")[2]: kind for name, kind in left}
+        same = [name for name, _ in right if name.partition(".")[2] in kinds]
+        chosen = self.chance.choice(same).partition(".")[2] if same else ""
+        return [(chosen, kinds[chosen])] if same else []
 
     def _on(self, left: list[tuple[str, str]], right: list[tuple[str, str]], kind: str) -> str:
         condition = f"{self._int(left)} = {self._int(right)}"

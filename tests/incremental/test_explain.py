@@ -11,6 +11,7 @@ from tests.incremental.world import find
 from tidefill.errors import BadSql, TidefillError, UnsupportedQuery
 from tidefill.views import explain
 from tidefill.views.drivers import choose
+from tidefill.views.lowering import lower
 from tidefill.views.plan import ViewPlan, compile_view
 
 
@@ -64,8 +65,31 @@ def test_the_statements_name_their_inputs() -> None:
     assert text.index("-- from nothing") < text.index("-- changes")
 
 
+OF_C = ["id1: c.id1", "id2: c.id2", "d: c.d"]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("a JOIN c USING (g)", ["g: a.g", "id: a.id", "x: a.x", "s: a.s", *OF_C]),
+        ("a RIGHT JOIN c USING (g)", ["g: c.g", "id: a.id", "x: a.x", "s: a.s", *OF_C]),
+        ("a FULL JOIN c USING (g)", ["g: g", "id: a.id", "x: a.x", "s: a.s", *OF_C]),
+        ("a LEFT SEMI JOIN b USING (s)", ["s: a.s", "id: a.id", "g: a.g", "x: a.x"]),
+        (
+            "a JOIN b USING (id) LEFT JOIN c USING (g)",
+            ["g: a.g", "id: a.id", "x: a.x", "s: a.s", "aid: b.aid", "y: b.y", "s: b.s", "f: b.f", *OF_C],
+        ),
+    ],
+)
+def test_a_star_shows_what_using_merged_before_the_rest(source: str, shown: list[str]) -> None:
+    lowered, _ = lower(sqlglot.parse_one(f"SELECT * FROM {source}", read="spark"), find)
+    assert [f"{name}: {column}" for name, column in lowered.shown] == shown
+
+
 REFUSED: list[tuple[str, type[TidefillError], str]] = [
-    ("SELECT a.id FROM a JOIN b USING (id)", UnsupportedQuery, "USING"),
+    ("SELECT a.* FROM a JOIN b USING (id)", UnsupportedQuery, "USING merged"),
+    ("SELECT id FROM a JOIN b USING (g)", BadSql, "no column g"),
+    ("SELECT a.id FROM a JOIN b ON a.id = b.id JOIN b t USING (id)", BadSql, "ambiguous"),
     ("SELECT id FROM a NATURAL JOIN b", UnsupportedQuery, "NATURAL"),
     ("SELECT id, g FROM a UNION SELECT id FROM b", BadSql, "same number of columns"),
     ("SELECT id FROM a INTERSECT SELECT id FROM b", UnsupportedQuery, "SELECT and UNION"),

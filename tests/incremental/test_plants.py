@@ -12,7 +12,7 @@ from sqlglot import exp
 from tests.incremental.history import run
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import World, connected
-from tidefill.views import changes, drivers, keys, lowering, plan, sums, texts
+from tidefill.views import changes, drivers, keys, lowering, plan, sums, texts, using
 from tidefill.views.changes import Changes
 from tidefill.views.relations import LeftJoin, Matched, Relation, scans
 
@@ -92,6 +92,10 @@ def _no_netting(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changes, "select", without_having)
 
 
+def _using_is_the_left_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(using, "_chosen", lambda names, pairs, kind, fresh: ([left for left, _ in pairs], []))
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "old inputs are taken for new ones": (_always_new, ("join of many to many", "self join", "nested aggregate")),
     "a left join minds its left side only": (_forget_the_right_side, ("left join", "NOT EXISTS", "full join")),
@@ -105,6 +109,7 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "a condition is asked before a right join": (_conditions_before_every_join, ("right join, condition after it",)),
     "an empty group stays": (_groups_of_nothing_stay, ("count",)),
     "any input may be walked": (_walk_any_side, ("left join", "NOT EXISTS", "UNION ALL")),
+    "USING shows the left column of every join": (_using_is_the_left_one, ("USING of two, right", "USING, full")),
     "changes are not netted": (_no_netting, ("left join", "join of aggregates")),
 }
 

@@ -31,12 +31,13 @@ from tidefill.views.relations import (
     Union,
 )
 from tidefill.views.scope import Scope, Source
-from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, columns_in, number
+from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, columns_in, number, plain
+from tidefill.views.using import using
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
 _OF_TABLE = {"this", "db", "catalog", "alias"}
-_OF_JOIN = {"this", "side", "kind", "on"}
+_OF_JOIN = {"this", "side", "kind", "on", "using"}
 _OF_SUBQUERY = {"this", "alias"}
 _IN_AGGREGATES = (*KNOWN, exp.Distinct, exp.Star, exp.Filter, exp.Where)
 
@@ -76,9 +77,16 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
+    """`items`: what is computed from the rows of the join."""
+
     kind: str
     relation: Relation
     conditions: tuple[Expr, ...]
+    items: tuple[Item, ...] = ()
+
+    def columns(self, left: Relation) -> tuple[str, ...]:
+        own = () if self.kind in ("semi", "anti") else self.relation.columns
+        return (*left.columns, *own, *(column for column, _ in self.items))
 
 
 _Env: TypeAlias = Mapping[str, Callable[[], Lowered]]
@@ -182,8 +190,8 @@ class _Lowering:
             sources, joined = self._join(join, sources, env)
             joins.append(joined)
         scope = Scope(tuple(sources), outer)
-        plain, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
-        conditions = [self._expression(condition, scope) for condition in plain]
+        alone, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
+        conditions = [self._expression(condition, scope) for condition in alone]
         available = {column for source in sources for _, column in source.columns}
         closed = [condition for condition in conditions if reads_only(condition, available)]
         relation = self._joined(relation, joins, closed)
@@ -222,8 +230,8 @@ class _Lowering:
         return scan, Source(alias, tuple(inner.items()))
 
     def _join(self, tree: exp.Join, sources: list[Source], env: _Env) -> tuple[list[Source], _Joined]:
-        if tree.args.get("using") or tree.args.get("method"):
-            raise _refused(tree, "a join names no condition (USING, NATURAL)", "Write ON a.id = b.id.")
+        if tree.args.get("method"):
+            raise _refused(tree, "a join does not name its columns (NATURAL)", "Write USING (id), or ON a.id = b.id.")
         _refuse_others(tree, _OF_JOIN)
         kind = _JOINS.get((tree.side.upper(), tree.kind.upper()))
         if kind is None:
@@ -231,6 +239,9 @@ class _Lowering:
         right, source = self._source(tree.this, env)
         if any(other.alias.casefold() == source.alias.casefold() for other in sources):
             raise _refused(tree, f"two tables are called {source.alias}", "Give one of them an alias.")
+        if names := [part.name for part in tree.args.get("using") or ()]:
+            merged = using(names, sources, source, kind, self._fresh)
+            return merged.sources, _Joined(kind, right, merged.conditions, merged.items)
         scope = Scope((*sources, source), None)
         on = tree.args.get("on")
         conditions = tuple(self._expression(part, scope) for part in conjuncts(on)) if on is not None else ()
@@ -242,8 +253,7 @@ class _Lowering:
         waiting = list(conditions)
         relation = self._filtered(relation, () if _adds_rows(joins) else _taken(waiting, relation.columns))
         for index, join in enumerate(joins):
-            columns = (*relation.columns, *(join.relation.columns if join.kind not in ("semi", "anti") else ()))
-            now = [] if _adds_rows(joins[index + 1 :]) else _taken(waiting, columns)
+            now = [] if _adds_rows(joins[index + 1 :]) else _taken(waiting, join.columns(relation))
             if join.kind == "inner":
                 relation = self._inner(relation, join.relation, (*join.conditions, *now))
             else:
@@ -274,7 +284,8 @@ class _Lowering:
             case "right":
                 return self._left(right, left, on)
             case "full":
-                return self._full(left, right, on)
+                full = self._full(left, right, on)
+                return Project(full, (*plain(full.columns), *join.items), full.key) if join.items else full
         raise AssertionError(join.kind)
 
     def _left(self, left: Relation, right: Relation, on: Expr) -> LeftJoin:
