@@ -76,6 +76,14 @@ DIRECTED = {
     "UNION below a join": (
         "SELECT u.k, c.id1, c.id2 FROM (SELECT g AS k FROM a UNION ALL SELECT y FROM b) u JOIN c ON c.g = u.k"
     ),
+    "INTERSECT": "SELECT g, s FROM a INTERSECT SELECT y, s FROM b",
+    "EXCEPT": "SELECT g, s FROM a EXCEPT SELECT y, s FROM b",
+    "MINUS of a table from itself": "SELECT g FROM a MINUS SELECT g FROM a WHERE id < 5",
+    "EXCEPT of other types": "SELECT concat('v', k) AS v FROM (SELECT g AS k FROM a EXCEPT SELECT x FROM a) t",
+    "INTERSECT before UNION": "SELECT g FROM a UNION ALL SELECT y FROM b INTERSECT SELECT g FROM c",
+    "EXCEPT of EXCEPT": "SELECT g FROM a EXCEPT SELECT y FROM b EXCEPT (SELECT g FROM c EXCEPT SELECT id FROM a)",
+    "EXCEPT below a join": "SELECT b.id, t.g FROM b LEFT JOIN (SELECT g FROM a EXCEPT SELECT g FROM c) t ON b.y = t.g",
+    "IN of INTERSECT": "SELECT id FROM a WHERE g NOT IN (SELECT y FROM b INTERSECT SELECT g FROM c)",
     "DISTINCT": "SELECT DISTINCT g, s FROM a",
     "DISTINCT of a join": "SELECT DISTINCT a.s FROM a JOIN b ON a.id = b.aid",
     "count": "SELECT g, count(*) AS n, count(s) AS m FROM a GROUP BY g",
@@ -145,7 +153,7 @@ class RandomQuery:
 
     def __call__(self) -> str:
         if self.chance.random() < 0.1:
-            kind = self.chance.choice(["UNION ALL", "UNION"])
+            kind = self.chance.choice(["UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
             return f"{self._whole_numbers('p')} {kind} {self._whole_numbers('q')}"
         return self._query("t")
 

@@ -29,7 +29,7 @@ def planned(sql: str) -> ViewPlan:
         ("count", "incrementally: hidden counts and sums are kept", "each chunk is merged into what is there"),
         (
             "HAVING",
-            "incrementally: affected groups are computed anew, because HAVING looks at the whole group",
+            "incrementally: affected groups are computed anew, because a condition looks at the whole group",
             "each chunk is merged into what is there",
         ),
         (
@@ -92,7 +92,10 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT a.id FROM a JOIN b ON a.id = b.id JOIN b t USING (id)", BadSql, "ambiguous"),
     ("SELECT id FROM a NATURAL JOIN b", UnsupportedQuery, "NATURAL"),
     ("SELECT id, g FROM a UNION SELECT id FROM b", BadSql, "same number of columns"),
-    ("SELECT id FROM a INTERSECT SELECT id FROM b", UnsupportedQuery, "SELECT and UNION"),
+    ("SELECT id FROM a INTERSECT ALL SELECT id FROM b", UnsupportedQuery, "INTERSECT ALL"),
+    ("SELECT id FROM a EXCEPT ALL SELECT id FROM b", UnsupportedQuery, "EXCEPT ALL"),
+    ("SELECT id, g FROM a EXCEPT SELECT id FROM b", BadSql, "parts of EXCEPT have not the same number"),
+    ("SELECT id FROM a INTERSECT SELECT id FROM b LIMIT 3", UnsupportedQuery, "LIMIT"),
     ("SELECT id FROM a AS t (g, id, x, s)", UnsupportedQuery, "renames columns"),
     ("SELECT id, to_json(struct(*)) AS j FROM a", UnsupportedQuery, "star"),
     ("SELECT g, count(DISTINCT *) AS n FROM a GROUP BY g", UnsupportedQuery, "star"),

@@ -7,7 +7,7 @@ two, the query is refused.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeGuard
@@ -118,10 +118,13 @@ class _Lowering:
                 return self.query(tree.this, env)
             case exp.Union():
                 return self._union(tree, env)
+            case exp.Intersect() | exp.Except():
+                return self._compared(tree, env)
             case exp.Select():
                 return self._select(tree, env)
             case _:
-                raise _refused(tree, "the query is not made of SELECT and UNION", "Write it with JOIN or [NOT] EXISTS.")
+                hint = "Write it with SELECT, UNION, INTERSECT and EXCEPT."
+                raise _refused(tree, "the query is not made of SELECT", hint)
 
     def _with(self, tree: exp.Expr, env: _Env) -> _Env:
         clause = tree.args.get("with_")
@@ -137,19 +140,29 @@ class _Lowering:
         return inner
 
     def _union(self, tree: exp.Union, env: _Env) -> Lowered:
+        stacked = self._stacked(tree, _flat(tree), env)
+        return self._distinct(stacked) if tree.args.get("distinct") else stacked
+
+    def _compared(self, tree: exp.Intersect | exp.Except, env: _Env) -> Lowered:
+        """The rows of both sides in one, with the number of the side, grouped, so that NULL is equal to NULL."""
+        if not tree.args.get("distinct"):
+            hint = "Leave out ALL, or count the rows of each side with GROUP BY and join the two."
+            raise _refused(tree, "INTERSECT ALL and EXCEPT ALL count equal rows", hint)
+        stacked = self._stacked(tree, (tree.this, tree.expression), env)
+        side = col(stacked.relation.key[0])
+        first: Item = (self._fresh("first"), exp.Min(this=side))
+        last: Item = (self._fresh("last"), exp.Max(this=side.copy()))
+        groups = self._distinct(stacked, first, last)
+        return replace(groups, relation=Filter(groups.relation, _kept(tree, col(first[0]), col(last[0]))))
+
+    def _stacked(self, tree: exp.SetOperation, queries: Iterable[exp.Expr], env: _Env) -> Lowered:
+        """All rows of all parts; the key is the number of the part, and the keys of all, of which it has its own."""
         _refuse_others(tree, _CLAUSES_OF_SETS)
         if tree.args.get("by_name"):
-            raise _refused(tree, "UNION BY NAME", "Name the columns of each part in the same order.")
-        distinct = bool(tree.args.get("distinct"))
-        parts = [self.query(part, env) for part in _flat(tree)]
+            raise _refused(tree, f"{tree.key.upper()} BY NAME", "Name the columns of each part in the same order.")
+        parts = [self.query(part, env) for part in queries]
         if len({len(part.shown) for part in parts}) > 1:
-            raise BadSql("the parts of a UNION have not the same number of columns")
-        union, outputs = self._stacked(parts)
-        shown = tuple((name, output) for (name, _), output in zip(parts[0].shown, outputs, strict=True))
-        return self._distinct(Lowered(union, shown)) if distinct else Lowered(union, shown)
-
-    def _stacked(self, parts: Sequence[Lowered]) -> tuple[Union, list[str]]:
-        """All rows of all parts; the key is the number of the part, and the keys of all, of which it has its own."""
+            raise BadSql(f"the parts of {tree.key.upper()} have not the same number of columns")
         tag = self._fresh("part")
         outputs = [self._fresh(name or "column") for name, _ in parts[0].shown]
         own = [[self._fresh(f"key{index}") for _ in part.relation.key] for index, part in enumerate(parts)]
@@ -162,14 +175,15 @@ class _Lowering:
                 items += list(zip(names, values, strict=True))
             key = (tag, *(name for names in own for name in names))
             children.append(Project(part.relation, tuple(items), key))
-        return Union(tuple(children), children[0].key), outputs
+        shown = tuple((name, output) for (name, _), output in zip(parts[0].shown, outputs, strict=True))
+        return Lowered(Union(tuple(children), children[0].key), shown)
 
-    def _distinct(self, query: Lowered) -> Lowered:
+    def _distinct(self, query: Lowered, *aggregates: Item) -> Lowered:
         inner = list(dict.fromkeys(column for _, column in query.shown))
         groups = {column: self._like(column) for column in inner}
         items: tuple[Item, ...] = tuple((group, col(column)) for column, group in groups.items())
         return Lowered(
-            Aggregate(query.relation, items, ()), tuple((name, groups[column]) for name, column in query.shown)
+            Aggregate(query.relation, items, aggregates), tuple((name, groups[column]) for name, column in query.shown)
         )
 
     # FROM and WHERE.
@@ -643,6 +657,13 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def _aggregates(tree: Expr) -> bool:
     return any(is_aggregate(node) for node in tree.walk())
+
+
+def _kept(tree: exp.Intersect | exp.Except, first: Expr, last: Expr) -> Expr:
+    """Whether a row that the sides from the first to the last one have is in the result."""
+    if isinstance(tree, exp.Intersect):
+        return exp.LT(this=first, expression=last)
+    return exp.EQ(this=last, expression=number(0))
 
 
 def _flat(tree: exp.Union) -> Iterator[exp.Expr]:

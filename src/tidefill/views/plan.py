@@ -243,7 +243,7 @@ def compile_view(
     if child is None:
         return plan
     if isinstance(root.child, Filter):
-        return replace(plan, strategy=Strategy.GROUPS, reason="HAVING looks at the whole group")
+        return replace(plan, strategy=Strategy.GROUPS, reason="a condition looks at the whole group")
     kept, other = sums.kept_of(child.aggregates)
     if other:
         return replace(plan, strategy=Strategy.GROUPS, reason=f"{other} cannot be added to")
