@@ -14,10 +14,12 @@ from typing import TypeAlias, TypeGuard
 
 from sqlglot import exp
 
-from tidefill.errors import BadSql, UnsupportedQuery
+from tidefill.errors import BadSql
 from tidefill.views import keys
-from tidefill.views.functions import AGGREGATES
+from tidefill.views.copies import Copy
+from tidefill.views.folding import Folded, counts, has_aggregates
 from tidefill.views.keys import conjuncts, reads_only
+from tidefill.views.parts import GROUPING_SETS, refuse_others, refused, shown_as
 from tidefill.views.refusals import KNOWN, NO_ORDER
 from tidefill.views.relations import (
     Aggregate,
@@ -114,7 +116,7 @@ class _Lowering:
             self.notices.append(NO_ORDER)
         match tree:
             case exp.Subquery():
-                _refuse_others(tree, {"this"})
+                refuse_others(tree, {"this"})
                 return self.query(tree.this, env)
             case exp.Union():
                 return self._union(tree, env)
@@ -124,18 +126,18 @@ class _Lowering:
                 return self._select(tree, env)
             case _:
                 hint = "Write it with SELECT, UNION, INTERSECT and EXCEPT."
-                raise _refused(tree, "the query is not made of SELECT", hint)
+                raise refused(tree, "the query is not made of SELECT", hint)
 
     def _with(self, tree: exp.Expr, env: _Env) -> _Env:
         clause = tree.args.get("with_")
         if clause is None:
             return env
         if clause.args.get("recursive"):
-            raise _refused(clause, "a WITH is recursive", "Only queries that do not read themselves can be kept fresh.")
+            raise refused(clause, "a WITH is recursive", "Only queries that do not read themselves can be kept fresh.")
         inner = dict(env)
         for part in clause.expressions:
             if part.args["alias"].args.get("columns"):
-                raise _refused(part, "a WITH renames its columns", "Name them with AS inside of it.")
+                raise refused(part, "a WITH renames its columns", "Name them with AS inside of it.")
             inner[part.alias.casefold()] = partial(self.query, part.this, dict(inner))
         return inner
 
@@ -147,7 +149,7 @@ class _Lowering:
         """The rows of both sides in one, with the number of the side, grouped, so that NULL is equal to NULL."""
         if not tree.args.get("distinct"):
             hint = "Leave out ALL, or count the rows of each side with GROUP BY and join the two."
-            raise _refused(tree, "INTERSECT ALL and EXCEPT ALL count equal rows", hint)
+            raise refused(tree, "INTERSECT ALL and EXCEPT ALL count equal rows", hint)
         stacked = self._stacked(tree, (tree.this, tree.expression), env)
         side = col(stacked.relation.key[0])
         first: Item = (self._fresh("first"), exp.Min(this=side))
@@ -157,9 +159,9 @@ class _Lowering:
 
     def _stacked(self, tree: exp.SetOperation, queries: Iterable[exp.Expr], env: _Env) -> Lowered:
         """All rows of all parts; the key is the number of the part, and the keys of all, of which it has its own."""
-        _refuse_others(tree, _CLAUSES_OF_SETS)
+        refuse_others(tree, _CLAUSES_OF_SETS)
         if tree.args.get("by_name"):
-            raise _refused(tree, f"{tree.key.upper()} BY NAME", "Name the columns of each part in the same order.")
+            raise refused(tree, f"{tree.key.upper()} BY NAME", "Name the columns of each part in the same order.")
         parts = [self.query(part, env) for part in queries]
         if len({len(part.shown) for part in parts}) > 1:
             raise BadSql(f"the parts of {tree.key.upper()} have not the same number of columns")
@@ -195,9 +197,9 @@ class _Lowering:
         return self._distinct(lowered) if tree.args.get("distinct") else lowered
 
     def _body(self, tree: exp.Select, env: _Env, outer: Scope | None) -> _Body:
-        _refuse_others(tree, _CLAUSES)
+        refuse_others(tree, _CLAUSES)
         if tree.args.get("from_") is None:
-            raise _refused(tree, "a query reads no table", "Name a table after FROM.")
+            raise refused(tree, "a query reads no table", "Name a table after FROM.")
         relation, first = self._source(tree.args["from_"].this, env)
         sources, joins = [first], []
         for join in tree.args.get("joins") or ():
@@ -218,20 +220,20 @@ class _Lowering:
 
     def _source(self, tree: exp.Expr, env: _Env) -> tuple[Relation, Source]:
         if tree.args.get("alias") is not None and tree.args["alias"].args.get("columns"):
-            raise _refused(tree, "an alias renames columns", "Name them with AS inside of the query.")
+            raise refused(tree, "an alias renames columns", "Name them with AS inside of the query.")
         match tree:
             case exp.Subquery():
-                _refuse_others(tree, _OF_SUBQUERY)
+                refuse_others(tree, _OF_SUBQUERY)
                 lowered, alias = self.query(tree.this, env), tree.alias
             case exp.Table(this=exp.Identifier()):
-                _refuse_others(tree, _OF_TABLE)
+                refuse_others(tree, _OF_TABLE)
                 parts, alias = tuple(part.name for part in tree.parts), tree.alias_or_name
                 if len(parts) > 1 or parts[0].casefold() not in env:
                     return self._scan(parts, alias)
                 lowered = env[parts[0].casefold()]()
             case _:
                 hint = "Name tables, queries in parentheses and names of WITH after FROM."
-                raise _refused(tree, "the query reads something else than a table", hint)
+                raise refused(tree, "the query reads something else than a table", hint)
         return lowered.relation, Source(alias, lowered.shown)
 
     def _scan(self, parts: tuple[str, ...], alias: str) -> tuple[Relation, Source]:
@@ -245,14 +247,14 @@ class _Lowering:
 
     def _join(self, tree: exp.Join, sources: list[Source], env: _Env) -> tuple[list[Source], _Joined]:
         if tree.args.get("method"):
-            raise _refused(tree, "a join does not name its columns (NATURAL)", "Write USING (id), or ON a.id = b.id.")
-        _refuse_others(tree, _OF_JOIN)
+            raise refused(tree, "a join does not name its columns (NATURAL)", "Write USING (id), or ON a.id = b.id.")
+        refuse_others(tree, _OF_JOIN)
         kind = _JOINS.get((tree.side.upper(), tree.kind.upper()))
         if kind is None:
-            raise _refused(tree, "a join of this kind cannot be kept fresh", "Write INNER, LEFT, RIGHT or FULL JOIN.")
+            raise refused(tree, "a join of this kind cannot be kept fresh", "Write INNER, LEFT, RIGHT or FULL JOIN.")
         right, source = self._source(tree.this, env)
         if any(other.alias.casefold() == source.alias.casefold() for other in sources):
-            raise _refused(tree, f"two tables are called {source.alias}", "Give one of them an alias.")
+            raise refused(tree, f"two tables are called {source.alias}", "Give one of them an alias.")
         if names := [part.name for part in tree.args.get("using") or ()]:
             merged = using(names, sources, source, kind, self._fresh)
             return merged.sources, _Joined(kind, right, merged.conditions, merged.items)
@@ -309,7 +311,7 @@ class _Lowering:
     def _full(self, left: Relation, right: Relation, on: Expr) -> Relation:
         """The left join, and those of the right one that match nothing: each of the two walks its own table."""
         matched = self._left(left, right, on)
-        copied = _Copy(self._like)
+        copied = Copy(self._like)
         right_again, left_again = copied.relation(right), copied.relation(left)
         alone = Matched(right_again, left_again, copied.expression(on), negated=True)
         tag = self._fresh("part")
@@ -330,7 +332,7 @@ class _Lowering:
             case _:
                 raise AssertionError(condition)
         if not reads_only(both(on), (*left.columns, *right.columns)):
-            raise _refused(condition, "a subquery refers to a query two levels around it", "Write it as a join.")
+            raise refused(condition, "a subquery refers to a query two levels around it", "Write it as a join.")
         return Matched(left, right, both(on), negated)
 
     def _exists(self, tree: exp.Expr, scope: Scope, env: _Env) -> tuple[Relation, Sequence[Expr]]:
@@ -374,7 +376,7 @@ class _Lowering:
         replaced = tree.copy().transform(joined)
         resolved = self._expression(replaced, scope)
         if not reads_only(resolved, relation.columns):
-            raise _refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
+            raise refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
         return relation, resolved.transform(
             lambda node: exp.paren(values[node.this]) if isinstance(node, exp.Placeholder) else node
         )
@@ -384,14 +386,14 @@ class _Lowering:
         is one row for each group of what they equate; where there is none, an aggregate of nothing."""
         clauses = ("group", "having", "distinct")
         if not isinstance(tree, exp.Select) or any(map(tree.args.get, clauses)) or len(tree.expressions) != 1:
-            raise _refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
+            raise refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
         body = self._body(tree, self._with(tree, env), scope)
         ((_, value),) = self._items(tree, body.scope)
-        if not _aggregates(value) or not reads_only(value, body.relation.columns):
-            raise _refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
+        if not has_aggregates(value) or not reads_only(value, body.relation.columns):
+            raise refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
         pairs = [self._correlated(condition, body.relation, left, tree) for condition in body.open]
         groups: list[Item] = [(self._like(inner.name), inner) for inner, _ in pairs]
-        folded = _Folded([], self._fresh)
+        folded = Folded([], self._fresh)
         value = folded(value)
         if not groups:
             one = (self._fresh("one"), number(0))
@@ -402,10 +404,10 @@ class _Lowering:
         on = both(
             exp.EQ(this=outer, expression=col(group)) for (_, outer), (group, _) in zip(pairs, groups, strict=True)
         )
-        counts = {column for column, call in folded.aggregates if _counts(call)}
+        zeros = {column for column, call in folded.aggregates if counts(call)}
         value = value.transform(
             lambda node: (
-                coalesce(node.copy(), number(0)) if isinstance(node, exp.Column) and node.name in counts else node
+                coalesce(node.copy(), number(0)) if isinstance(node, exp.Column) and node.name in zeros else node
             )
         )
         return LeftJoin(left, aggregate, on, left.key), value
@@ -423,7 +425,7 @@ class _Lowering:
                 ):
                     return one, other
         hint = "Equate columns of the same type, or write it as a join."
-        raise _refused(tree, "a subquery for a value refers to the query around it by more than equalities", hint)
+        raise refused(tree, "a subquery for a value refers to the query around it by more than equalities", hint)
 
     # SELECT, GROUP BY, HAVING.
 
@@ -432,10 +434,10 @@ class _Lowering:
         for item in tree.expressions:
             match item:
                 case exp.Star():
-                    _refuse_others(item, set())
+                    refuse_others(item, set())
                     items += [(shown, col(inner)) for shown, inner in scope.star()]
                 case exp.Column(this=exp.Star()):
-                    _refuse_others(item.this, set())
+                    refuse_others(item.this, set())
                     items += [(shown, col(inner)) for shown, inner in scope.star(item.table)]
                 case _:
                     items.append((item.alias_or_name, self._expression(item.unalias(), scope, aggregates=True)))
@@ -443,7 +445,7 @@ class _Lowering:
 
     def _output(self, tree: exp.Select, relation: Relation, scope: Scope) -> Lowered:
         items = self._items(tree, scope)
-        grouped = tree.args.get("group") is not None or any(_aggregates(value) for _, value in items)
+        grouped = tree.args.get("group") is not None or any(has_aggregates(value) for _, value in items)
         if grouped or tree.args.get("having") is not None:
             relation, items = self._grouped(tree, relation, scope, items)
         return self._projected(relation, items)
@@ -473,7 +475,7 @@ class _Lowering:
                 groups.append(
                     (self._like(value.name) if isinstance(value, exp.Column) else self._fresh("group"), value)
                 )
-        folded = _Folded(groups, self._fresh)
+        folded = Folded(groups, self._fresh)
         outputs = [(name, folded(value)) for name, value in items]
         having = self._having(tree, scope, items)
         kept = folded(having) if having is not None else None
@@ -481,24 +483,24 @@ class _Lowering:
         aggregate = Aggregate(relation, tuple(groups), tuple(aggregates))
         for value in [*(value for _, value in outputs), *([kept] if kept is not None else [])]:
             if not reads_only(value, aggregate.columns):
-                raise BadSql("a column is neither in GROUP BY nor in an aggregate function", detail=_shown(value))
+                raise BadSql("a column is neither in GROUP BY nor in an aggregate function", detail=shown_as(value))
         return (Filter(aggregate, kept) if kept is not None else aggregate), outputs
 
     def _groups(self, tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Iterator[Expr]:
         clause = tree.args.get("group")
         if clause is None:
             return
-        _refuse_others(clause, {"expressions"})
+        refuse_others(clause, {"expressions"})
         for group in clause.expressions:
             if isinstance(group, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise _refused(group, *_OTHERS["grouping_sets"])
-            if _aggregates(group):
-                raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
+                raise refused(group, *GROUPING_SETS)
+            if has_aggregates(group):
+                raise BadSql("GROUP BY has an aggregate function", detail=shown_as(group))
             value = self._group(group.unnest(), scope, items)
             if isinstance(value, exp.Literal) or not set(columns_in(value)):
-                raise _refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
-            if _aggregates(value):
-                raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
+                raise refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
+            if has_aggregates(value):
+                raise BadSql("GROUP BY has an aggregate function", detail=shown_as(group))
             yield value
 
     def _group(self, tree: Expr, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr:
@@ -525,7 +527,7 @@ class _Lowering:
             if name not in given:
                 return node
             if scope.has(name) and given[name] != scope.resolved(node):
-                raise _refused(node, f"{name} in HAVING has two meanings", "Give the item another name with AS.")
+                raise refused(node, f"{name} in HAVING has two meanings", "Give the item another name with AS.")
             return exp.Placeholder(this=name)
 
         resolved = self._expression(clause.this.copy().transform(meant), scope, aggregates=True)
@@ -538,17 +540,17 @@ class _Lowering:
         known = _IN_AGGREGATES if aggregates else KNOWN
         if (query := tree.find(exp.Query, exp.Values)) is not None:
             hint = "In WHERE, IN and EXISTS may have a subquery that is joined by AND to the rest; else write a join."
-            raise _refused(query, "a subquery stands where it cannot be kept fresh", hint)
-        if not aggregates and _aggregates(tree):
-            raise BadSql("an aggregate function stands where there are no groups", detail=_shown(tree))
+            raise refused(query, "a subquery stands where it cannot be kept fresh", hint)
+        if not aggregates and has_aggregates(tree):
+            raise BadSql("an aggregate function stands where there are no groups", detail=shown_as(tree))
         for node in tree.walk():
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
-                raise _refused(tree, "a star stands inside of an expression", "Name the columns.")
+                raise refused(tree, "a star stands inside of an expression", "Name the columns.")
             if isinstance(node, exp.Window):
-                raise _refused(node, "the query has a window function", "Compute it where the view is read.")
+                raise refused(node, "the query has a window function", "Compute it where the view is read.")
             if not isinstance(node, known):
                 hint = "Use operators and functions of columns; put names that are keywords in backticks."
-                raise _refused(node, "an expression is not known", hint)
+                raise refused(node, "an expression is not known", hint)
         return scope.resolved(tree)
 
     def _fresh(self, wish: str) -> str:
@@ -573,92 +575,6 @@ class _Lowering:
         return name
 
 
-class _Folded:
-    """Replaces groups and aggregates in expressions by columns, and gathers the aggregates."""
-
-    def __init__(self, groups: Sequence[Item], fresh: Callable[[str], str]) -> None:
-        self._groups = groups
-        self._fresh = fresh
-        self.aggregates: list[Item] = []
-
-    def __call__(self, tree: Expr) -> Expr:
-        return tree.copy().transform(self._column)
-
-    def _column(self, node: exp.Expr) -> exp.Expr:
-        for column, value in (*self._groups, *self.aggregates):
-            if node == value:
-                return col(column)
-        if not is_aggregate(node):
-            return node
-        self.aggregates.append((self._fresh("aggregate"), node.copy()))
-        return col(self.aggregates[-1][0])
-
-
-class _Copy:
-    """A relation once more, as other occurrences, under other names."""
-
-    def __init__(self, like: Callable[[str], str]) -> None:
-        self._like = like
-        self.names: dict[str, str] = {}
-
-    def relation(self, relation: Relation) -> Relation:
-        match relation:
-            case Scan():
-                occurrence = self._like(relation.occurrence)
-                return replace(
-                    relation, occurrence=occurrence, columns=self._new(relation.columns), key=self._key(relation)
-                )
-            case Filter():
-                return Filter(self.relation(relation.child), self.expression(relation.condition))
-            case Project():
-                child = self.relation(relation.child)
-                return Project(child, self._items(relation.items), self._key(relation))
-            case InnerJoin():
-                inputs = tuple(map(self.relation, relation.inputs))
-                return InnerJoin(inputs, tuple(map(self.expression, relation.conditions)), self._key(relation))
-            case LeftJoin():
-                left, right = self.relation(relation.left), self.relation(relation.right)
-                return LeftJoin(left, right, self.expression(relation.on), self._key(relation))
-            case Matched():
-                left, right = self.relation(relation.left), self.relation(relation.right)
-                return Matched(left, right, self.expression(relation.on), relation.negated)
-            case Aggregate():
-                child = self.relation(relation.child)
-                return Aggregate(child, self._items(relation.groups), self._items(relation.aggregates))
-            case Union():
-                children = tuple(map(self.relation, relation.children))
-                return Union(children, self._key(relation))
-
-    def _new(self, columns: Sequence[str]) -> tuple[str, ...]:
-        for column in columns:
-            if column not in self.names:
-                self.names[column] = self._like(column)
-        return tuple(self.names[column] for column in columns)
-
-    def _key(self, relation: Relation) -> tuple[str, ...]:
-        return tuple(self.names[column] for column in relation.key)
-
-    def _items(self, items: Sequence[Item]) -> tuple[Item, ...]:
-        values = [self.expression(value) for _, value in items]
-        return tuple(zip(self._new([column for column, _ in items]), values, strict=True))
-
-    def expression(self, tree: Expr) -> Expr:
-        return tree.copy().transform(lambda node: col(self.names[node.name]) if isinstance(node, exp.Column) else node)
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether this very node is a function of many rows."""
-    if isinstance(node, exp.Filter):
-        return True
-    if isinstance(node, exp.Anonymous):
-        return AGGREGATES.fullmatch(node.name.lower()) is not None
-    return isinstance(node, exp.AggFunc)
-
-
-def _aggregates(tree: Expr) -> bool:
-    return any(is_aggregate(node) for node in tree.walk())
-
-
 def _kept(tree: exp.Intersect | exp.Except, first: Expr, last: Expr) -> Expr:
     """Whether a row that the sides from the first to the last one have is in the result."""
     if isinstance(tree, exp.Intersect):
@@ -678,15 +594,9 @@ def _flat(tree: exp.Union) -> Iterator[exp.Expr]:
 def _inside(tree: exp.Expr) -> exp.Expr:
     """What stands in parentheses, which must have nothing of their own."""
     while isinstance(tree, exp.Subquery):
-        _refuse_others(tree, {"this"})
+        refuse_others(tree, {"this"})
         tree = tree.this
     return tree
-
-
-def _counts(call: Expr) -> bool:
-    """Whether the aggregate of nothing is 0."""
-    inner = call.this if isinstance(call, exp.Filter) else call
-    return isinstance(inner, exp.Count | exp.CountIf | exp.ApproxDistinct | exp.RegrCount)
 
 
 def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]], list[Expr]]:
@@ -713,7 +623,7 @@ def _is_plain(tree: exp.Expr) -> TypeGuard[exp.Select]:
     if not isinstance(tree, exp.Select):
         return False
     clauses = ("group", "having", "distinct")
-    return not any(tree.args.get(clause) for clause in clauses) and not any(map(_aggregates, tree.expressions))
+    return not any(tree.args.get(clause) for clause in clauses) and not any(map(has_aggregates, tree.expressions))
 
 
 def _adds_rows(joins: Sequence[_Joined]) -> bool:
@@ -725,41 +635,3 @@ def _taken(waiting: list[Expr], columns: Sequence[str]) -> list[Expr]:
     now = [condition for condition in waiting if reads_only(condition, columns)]
     waiting[:] = [condition for condition in waiting if condition not in now]
     return now
-
-
-def _refuse_others(tree: exp.Expr, known: set[str]) -> None:
-    for part, value in tree.args.items():
-        if value and part.rstrip("_") not in known:
-            fact, hint = _OTHERS.get(part.rstrip("_"), (f"a clause is not known ({part})", "Leave it out."))
-            raise _refused(tree, fact, hint)
-
-
-_READER = "Leave it out here, and apply it where the view is read."
-_OTHERS = {
-    "limit": ("the query takes only some rows (LIMIT)", _READER),
-    "offset": ("the query takes only some rows (OFFSET)", _READER),
-    "sample": ("the query takes a sample of the rows", _READER),
-    "windows": ("the query has a window function", "Compute it where the view is read."),
-    "qualify": ("the query has a window function (QUALIFY)", "Compute it where the view is read."),
-    "laterals": ("the query can make several rows out of one (LATERAL)", "Explode where the view is read."),
-    "pivots": ("the query turns rows into columns (PIVOT)", _READER),
-    "version": ("the query reads one version of a table", "Leave it out: the view follows the table."),
-    "rollup": ("the query groups in several ways (ROLLUP)", "Write a UNION ALL of queries with GROUP BY."),
-    "cube": ("the query groups in several ways (CUBE)", "Write a UNION ALL of queries with GROUP BY."),
-    "grouping_sets": ("the query groups in several ways", "Write a UNION ALL of queries with GROUP BY."),
-    "all": ("the groups are not named (GROUP BY ALL)", "Name them."),
-    "except": ("a star is changed (EXCEPT)", "Name the columns that the view shall have."),
-    "replace": ("a star is changed (REPLACE)", "Name the columns that the view shall have."),
-}
-
-
-def _refused(tree: exp.Expr, fact: str, hint: str) -> UnsupportedQuery:
-    return UnsupportedQuery(fact, detail=_shown(tree), hint=hint)
-
-
-def _shown(tree: exp.Expr) -> str:
-    try:
-        text = " ".join(tree.sql(dialect="spark").split())
-    except (ValueError, TypeError, AttributeError):
-        return type(tree).__name__
-    return text if len(text) <= 80 else text[:77] + "..."
