@@ -140,6 +140,56 @@ DIRECTED = {
         "GROUP BY k"
     ),
     "aggregate of a full join": "SELECT a.g, count(*) AS n FROM a FULL JOIN b ON a.id = b.aid GROUP BY a.g",
+    "row number": "SELECT id, g, row_number() OVER (PARTITION BY g ORDER BY x DESC, id) AS n FROM a",
+    "ranks": (
+        "SELECT id, rank() OVER (PARTITION BY g ORDER BY s) AS r, "
+        "dense_rank() OVER (PARTITION BY g ORDER BY s DESC NULLS FIRST) AS d, "
+        "percent_rank() OVER (PARTITION BY g ORDER BY s) + cume_dist() OVER (PARTITION BY g ORDER BY s) AS p FROM a"
+    ),
+    "lag and lead": (
+        "SELECT id, lag(x) OVER (PARTITION BY g ORDER BY s, id) AS p, ntile(2) OVER (PARTITION BY g ORDER BY id) AS h, "
+        "lead(s, 2, 'none') OVER (PARTITION BY g ORDER BY s NULLS LAST, id DESC) AS q FROM a"
+    ),
+    "lag of two keys": "SELECT id1, id2, lag(d) OVER (PARTITION BY g ORDER BY d DESC, id2, id1) AS before FROM c",
+    "first and last": (
+        "SELECT id, first_value(x) OVER (PARTITION BY g ORDER BY s DESC, id) AS f, "
+        "last_value(s) OVER (PARTITION BY g ORDER BY x, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS l, "
+        "last_value(s) IGNORE NULLS OVER (PARTITION BY g ORDER BY id) AS m FROM a"
+    ),
+    "aggregates over": (
+        "SELECT id, x - avg(x) OVER (PARTITION BY g) AS t, count(s) OVER (PARTITION BY g ORDER BY s) AS n, "
+        "sum(x) OVER (PARTITION BY g ORDER BY s, id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS u, "
+        "min(s) OVER (PARTITION BY g) AS lo, max(x) OVER (PARTITION BY g ORDER BY id) AS hi FROM a"
+    ),
+    "range": "SELECT id, sum(y) OVER (PARTITION BY s ORDER BY y RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS t FROM b",
+    "sum of floats over": "SELECT id, y, sum(f) OVER (PARTITION BY y) AS t FROM b",
+    "windows of several kinds": (
+        "SELECT id, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY s, g) AS m, "
+        "max(id) OVER (PARTITION BY id % 3) AS top FROM a"
+    ),
+    "window of a join": (
+        "SELECT b.id, row_number() OVER (PARTITION BY a.g ORDER BY b.y, b.id) AS n FROM b LEFT JOIN a ON b.aid = a.id"
+    ),
+    "window of groups": (
+        "SELECT g, sum(id) AS t, rank() OVER (PARTITION BY g % 2 ORDER BY sum(id)) AS r, "
+        "sum(sum(id)) OVER (PARTITION BY g % 2) AS u FROM a GROUP BY g HAVING count(*) > 1"
+    ),
+    "groups of a window": (
+        "SELECT n, count(*) AS m FROM (SELECT row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM a) t GROUP BY n"
+    ),
+    "window of a window": (
+        "SELECT id, max(n) OVER (PARTITION BY s) AS top "
+        "FROM (SELECT id, s, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM a) t"
+    ),
+    "full join with a window": (
+        "SELECT b.id, t.id AS aid, t.n FROM b FULL JOIN (SELECT id, count(*) OVER (PARTITION BY g) AS n FROM a) t "
+        "ON t.id = b.aid"
+    ),
+    "IN of a window": "SELECT id FROM a WHERE id NOT IN (SELECT max(aid) OVER (PARTITION BY y) FROM b)",
+    "top of each group": (
+        "SELECT id, g, x FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY x DESC, id) AS n FROM a) t "
+        "WHERE n <= 2"
+    ),
     "ORDER BY": "SELECT g, count(*) AS n FROM a GROUP BY g ORDER BY n DESC",
     "constant condition": "SELECT id FROM a WHERE 1 = 0",
 }
@@ -164,7 +214,9 @@ class RandomQuery:
     def _query(self, prefix: str) -> str:
         source, columns = self._from(prefix, self.chance.choices([1, 2, 3], [4, 5, 2])[0])
         where = self._where(columns, prefix)
-        kind = self.chance.choices(["rows", "distinct", "groups", "scalar"], [5, 2, 7, 1])[0]
+        kind = self.chance.choices(["rows", "distinct", "windows", "groups", "scalar"], [5, 2, 2, 7, 1])[0]
+        if kind == "windows":
+            return f"SELECT {', '.join(self._windows(columns))} FROM {source}{where}"
         if kind in ("rows", "distinct"):
             chosen = self.chance.sample(columns, min(len(columns), self.chance.randint(1, 4)))
             items = [name for name, _ in chosen]
@@ -231,6 +283,17 @@ class RandomQuery:
                 f"{self._int(columns)} {negated}IN (SELECT {inner} FROM {table} {alias})",
             ]))  # fmt: skip
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+    def _windows(self, columns: list[tuple[str, str]]) -> list[str]:
+        """Of functions that do not mind which of equal rows is first."""
+        by = ", ".join(name for name, _ in self.chance.sample(columns, self.chance.choice([1, 1, 2])))
+        order = f"{self.chance.choice(columns)[0]} {self.chance.choice(['', 'DESC', 'NULLS LAST', 'DESC NULLS FIRST'])}"
+        items = [self.chance.choice(columns)[0]]
+        for call in self.chance.sample(["rank()", "dense_rank()", *self._aggregates(columns)], 2):
+            ordered = call.endswith("rank()") or self.chance.random() < 0.5
+            if "DISTINCT" not in call and "+" not in call:
+                items.append(f"{call} OVER (PARTITION BY {by}{f' ORDER BY {order}' if ordered else ''})")
+        return [f"{item} AS c{index}" for index, item in enumerate(items)]
 
     def _aggregates(self, columns: list[tuple[str, str]]) -> list[str]:
         numbers = [name for name, kind in columns if kind == "int" or kind.startswith("decimal")]

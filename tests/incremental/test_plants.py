@@ -100,13 +100,26 @@ def _except_does_not_take_away(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lowering, "_kept", lambda tree, first, last: exp.EQ(this=first, expression=exp.Literal.number(0)))
 
 
+def _only_where_rows_come(patch: pytest.MonkeyPatch) -> None:
+    delta = Changes.delta
+
+    def affected(self: Changes, child: Relation, values: list[exp.Expr]) -> str:
+        comes = texts.select(changes._affected(values), texts.table(delta(self, child)), where=changes._COMES)
+        return self._distinct(comes, len(values))
+
+    patch.setattr(Changes, "_affected_by", affected)
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
-    "old inputs are taken for new ones": (_always_new, ("join of many to many", "self join", "nested aggregate")),
+    "old inputs are taken for new ones": (
+        _always_new,
+        ("join of many to many", "self join", "nested aggregate", "row number"),
+    ),
     "a left join minds its left side only": (_forget_the_right_side, ("left join", "NOT EXISTS", "full join")),
     "NOT IN ignores NULL": (_null_is_no_match, ("NOT IN, with NULL",)),
     "affected rows are found by plain equality": (
         _keys_by_plain_equality,
-        ("count distinct", "nested aggregate", "INTERSECT"),
+        ("count distinct", "nested aggregate", "INTERSECT", "row number"),
     ),
     "an extreme that is taken away stays": (_never_lost, ("min and max", "min of a join", "scalar")),
     "what goes is added": (_sums_without_a_sign, ("sum", "average")),
@@ -118,6 +131,7 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "any input may be walked": (_walk_any_side, ("left join", "NOT EXISTS", "UNION ALL")),
     "USING shows the left column of every join": (_using_is_the_left_one, ("USING, full",)),
     "EXCEPT and INTERSECT look at the left side only": (_except_does_not_take_away, ("EXCEPT", "INTERSECT")),
+    "a row does not leave its old partition": (_only_where_rows_come, ("row number", "top of each group")),
     "changes are not netted": (_no_netting, ("left join", "join of aggregates")),
 }
 

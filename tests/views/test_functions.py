@@ -11,7 +11,10 @@ from tidefill.views.functions import without_clauses
 from tidefill.views.refusals import check_query
 from tidefill.views.source import read
 
-CALLED = {"avg", "coalesce", "concat", "count", "exists", "filter", "max", "min", "sum"}
+CALLED = {
+    "avg", "coalesce", "concat", "count", "cume_dist", "dense_rank", "exists", "filter", "first_value", "lag",
+    "last_value", "lead", "max", "min", "ntile", "percent_rank", "rank", "row_number", "sum",
+}  # fmt: skip
 
 
 def called(sql: str) -> frozenset[str]:

@@ -17,6 +17,7 @@ from tidefill.views.relations import (
     Relation,
     Scan,
     Union,
+    Windowed,
 )
 from tidefill.views.texts import Expr, Item, col
 
@@ -52,6 +53,10 @@ class Copy:
             case Aggregate():
                 child = self.relation(relation.child)
                 return Aggregate(child, self._items(relation.groups), self._items(relation.aggregates))
+            case Windowed():
+                child = self.relation(relation.child)
+                partition = tuple(map(self.expression, relation.partition))
+                return Windowed(child, partition, self._items(relation.items))
             case Union():
                 children = tuple(map(self.relation, relation.children))
                 return Union(children, self._key(relation))

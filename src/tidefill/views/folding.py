@@ -22,6 +22,8 @@ class Folded:
         return tree.copy().transform(self._column)
 
     def _column(self, node: exp.Expr) -> exp.Expr:
+        if is_of_window(node):
+            return node
         for column, value in (*self._groups, *self.aggregates):
             if node == value:
                 return col(column)
@@ -32,12 +34,21 @@ class Folded:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether this very node is a function of many rows."""
+    """Whether this very node is a function of many rows that gives one value for all of them."""
+    if is_of_window(node):
+        return False
     if isinstance(node, exp.Filter):
         return True
     if isinstance(node, exp.Anonymous):
         return AGGREGATES.fullmatch(node.name.lower()) is not None
     return isinstance(node, exp.AggFunc)
+
+
+def is_of_window(node: exp.Expr) -> bool:
+    """Whether it is the function before an OVER."""
+    while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
 def has_aggregates(tree: Expr) -> bool:

@@ -46,6 +46,9 @@ EXACT_AGGREGATES = re.compile(
 )
 """Those of them that do not depend on the order of the rows, but for the last bits of floating-point numbers."""
 
+PLACES = re.compile(r"(first|last)(_value)?")
+"""Those that window functions may be too: over an order that is known."""
+
 # Spark calls these without parentheses too, where the table has no such column. Backticks make no difference.
 _WITHOUT_PARENTHESES = frozenset({
     "current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "session_user", "user",

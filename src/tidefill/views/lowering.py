@@ -17,7 +17,7 @@ from sqlglot import exp
 from tidefill.errors import BadSql
 from tidefill.views import keys
 from tidefill.views.copies import Copy
-from tidefill.views.folding import Folded, counts, has_aggregates
+from tidefill.views.folding import Folded, counts, has_aggregates, is_of_window
 from tidefill.views.keys import conjuncts, reads_only
 from tidefill.views.parts import GROUPING_SETS, refuse_others, refused, shown_as
 from tidefill.views.refusals import KNOWN, NO_ORDER
@@ -35,6 +35,7 @@ from tidefill.views.relations import (
 from tidefill.views.scope import Scope, Source
 from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, columns_in, number, plain
 from tidefill.views.using import using
+from tidefill.views.windows import ONLY_OVER, PARTS, windowed
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
@@ -389,7 +390,8 @@ class _Lowering:
             raise refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
         body = self._body(tree, self._with(tree, env), scope)
         ((_, value),) = self._items(tree, body.scope)
-        if not has_aggregates(value) or not reads_only(value, body.relation.columns):
+        windows = value.find(exp.Window) is not None
+        if windows or not has_aggregates(value) or not reads_only(value, body.relation.columns):
             raise refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
         pairs = [self._correlated(condition, body.relation, left, tree) for condition in body.open]
         groups: list[Item] = [(self._like(inner.name), inner) for inner, _ in pairs]
@@ -440,7 +442,8 @@ class _Lowering:
                     refuse_others(item.this, set())
                     items += [(shown, col(inner)) for shown, inner in scope.star(item.table)]
                 case _:
-                    items.append((item.alias_or_name, self._expression(item.unalias(), scope, aggregates=True)))
+                    value = self._expression(item.unalias(), scope, aggregates=True, windows=True)
+                    items.append((item.alias_or_name, value))
         return items
 
     def _output(self, tree: exp.Select, relation: Relation, scope: Scope) -> Lowered:
@@ -448,7 +451,9 @@ class _Lowering:
         grouped = tree.args.get("group") is not None or any(has_aggregates(value) for _, value in items)
         if grouped or tree.args.get("having") is not None:
             relation, items = self._grouped(tree, relation, scope, items)
-        return self._projected(relation, items)
+        made = windowed(relation, items, self._fresh)
+        self.notices += made.notices
+        return self._projected(made.relation, made.items)
 
     def _projected(self, relation: Relation, items: Sequence[tuple[str, Expr]]) -> Lowered:
         """Columns go on under their names; what is computed gets a new one."""
@@ -478,6 +483,8 @@ class _Lowering:
         folded = Folded(groups, self._fresh)
         outputs = [(name, folded(value)) for name, value in items]
         having = self._having(tree, scope, items)
+        if having is not None and having.find(exp.Window) is not None:
+            raise BadSql("HAVING has a window function", detail=shown_as(having))
         kept = folded(having) if having is not None else None
         aggregates = folded.aggregates if groups else [(self._fresh("one"), number(0)), *folded.aggregates]
         aggregate = Aggregate(relation, tuple(groups), tuple(aggregates))
@@ -499,8 +506,8 @@ class _Lowering:
             value = self._group(group.unnest(), scope, items)
             if isinstance(value, exp.Literal) or not set(columns_in(value)):
                 raise refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
-            if has_aggregates(value):
-                raise BadSql("GROUP BY has an aggregate function", detail=shown_as(group))
+            if has_aggregates(value) or value.find(exp.Window) is not None:
+                raise BadSql("GROUP BY has an aggregate or a window function", detail=shown_as(group))
             yield value
 
     def _group(self, tree: Expr, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr:
@@ -535,8 +542,8 @@ class _Lowering:
 
     # Expressions.
 
-    def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False) -> Expr:
-        """Over our own names; a function of one row, or of the rows of a group."""
+    def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False, windows: bool = False) -> Expr:
+        """Over our own names; a function of one row, or of the rows of a group or a partition."""
         known = _IN_AGGREGATES if aggregates else KNOWN
         if (query := tree.find(exp.Query, exp.Values)) is not None:
             hint = "In WHERE, IN and EXISTS may have a subquery that is joined by AND to the rest; else write a join."
@@ -546,9 +553,14 @@ class _Lowering:
         for node in tree.walk():
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 raise refused(tree, "a star stands inside of an expression", "Name the columns.")
-            if isinstance(node, exp.Window):
-                raise refused(node, "the query has a window function", "Compute it where the view is read.")
-            if not isinstance(node, known):
+            if isinstance(node, exp.Window) and not windows:
+                hint = "Put it into a query in FROM, and use its column here."
+                raise refused(node, "a window function stands outside of SELECT", hint)
+            if isinstance(node, ONLY_OVER) and not is_of_window(node):
+                hint = "Write OVER (PARTITION BY ... ORDER BY ...) after it, or use min or max."
+                raise refused(node, "the function depends on the order of the rows", hint)
+            in_window = isinstance(node, PARTS) and node.find_ancestor(exp.Window) is not None
+            if not in_window and not isinstance(node, known):
                 hint = "Use operators and functions of columns; put names that are keywords in backticks."
                 raise refused(node, "an expression is not known", hint)
         return scope.resolved(tree)
@@ -623,7 +635,8 @@ def _is_plain(tree: exp.Expr) -> TypeGuard[exp.Select]:
     if not isinstance(tree, exp.Select):
         return False
     clauses = ("group", "having", "distinct")
-    return not any(tree.args.get(clause) for clause in clauses) and not any(map(has_aggregates, tree.expressions))
+    over_many = any(has_aggregates(item) or item.find(exp.Window) is not None for item in tree.expressions)
+    return not over_many and not any(tree.args.get(clause) for clause in clauses)
 
 
 def _adds_rows(joins: Sequence[_Joined]) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
 from tidefill.errors import UnsupportedQuery
 
 
-def refuse_others(tree: exp.Expr, known: set[str]) -> None:
+def refuse_others(tree: exp.Expr, known: Collection[str]) -> None:
+    """All parts but those."""
     for part, value in tree.args.items():
         if value and part.rstrip("_") not in known:
             fact, hint = _OTHERS.get(part.rstrip("_"), (f"a clause is not known ({part})", "Leave it out."))
@@ -20,8 +23,8 @@ _OTHERS = {
     "limit": ("the query takes only some rows (LIMIT)", _READER),
     "offset": ("the query takes only some rows (OFFSET)", _READER),
     "sample": ("the query takes a sample of the rows", _READER),
-    "windows": ("the query has a window function", "Compute it where the view is read."),
-    "qualify": ("the query has a window function (QUALIFY)", "Compute it where the view is read."),
+    "windows": ("a window has a name (WINDOW)", "Write it out after OVER."),
+    "qualify": ("the query has QUALIFY", "Put the window function into a query in FROM, and the condition around it."),
     "laterals": ("the query can make several rows out of one (LATERAL)", "Explode where the view is read."),
     "pivots": ("the query turns rows into columns (PIVOT)", _READER),
     "version": ("the query reads one version of a table", "Leave it out: the view follows the table."),
@@ -32,6 +35,12 @@ _OTHERS = {
     "except": ("a star is changed (EXCEPT)", "Name the columns that the view shall have."),
     "replace": ("a star is changed (REPLACE)", "Name the columns that the view shall have."),
 }
+
+
+def refuse_qualify(tree: exp.Expr) -> None:
+    """It is written anew as a query in FROM, which Spark could not take for the same."""
+    for clause in tree.find_all(exp.Qualify):
+        raise refused(clause, *_OTHERS["qualify"])
 
 
 def refused(tree: exp.Expr, fact: str, hint: str) -> UnsupportedQuery:
