@@ -130,6 +130,12 @@ DIRECTED = {
         "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id AND b.y > (SELECT min(c.g) FROM c))"
     ),
     "two values": "SELECT id FROM b WHERE y BETWEEN (SELECT min(g) FROM a) AND (SELECT max(g) FROM c)",
+    "value in SELECT": "SELECT id, (SELECT max(y) FROM b WHERE y < 4) - g AS d, (SELECT count(*) FROM c) AS n FROM a",
+    "value by row in SELECT": (
+        "SELECT id, (SELECT sum(y) FROM b WHERE aid = a.id) AS t, (SELECT 1 + count(*) FROM c WHERE c.g = a.g) AS n "
+        "FROM a WHERE g IS NULL OR g < 4"
+    ),
+    "value beside a window": "SELECT id, rank() OVER (PARTITION BY g ORDER BY s) - (SELECT max(y) FROM b) AS r FROM a",
     "WITH, used twice": (
         "WITH t AS (SELECT g, count(*) AS n FROM a GROUP BY g), u AS (SELECT * FROM t WHERE n > 1) "
         "SELECT t.g, u.n AS m FROM t LEFT JOIN u ON t.g = u.g"
@@ -222,6 +228,8 @@ class RandomQuery:
             items = [name for name, _ in chosen]
             if self.chance.random() < 0.3:
                 items.append(f"coalesce({self._int(columns)}, -1) + 1")
+            if self.chance.random() < 0.1:
+                items.append(self._value(columns, f"{prefix}v"))
             listed = ", ".join(f"{item} AS c{index}" for index, item in enumerate(items))
             return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{listed} FROM {source}{where}"
         groups = [] if kind == "scalar" else self.chance.sample(columns, self.chance.choice([1, 1, 2]))
@@ -283,6 +291,13 @@ class RandomQuery:
                 f"{self._int(columns)} {negated}IN (SELECT {inner} FROM {table} {alias})",
             ]))  # fmt: skip
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+    def _value(self, columns: list[tuple[str, str]], alias: str) -> str:
+        table = self.chance.choice(list(TABLES))
+        inner = [(f"{alias}.{name}", kind) for name, kind in TABLES[table].columns]
+        call = self.chance.choice(["count(*)", f"sum({self._int(inner)})", f"min({self.chance.choice(inner)[0]})"])
+        tie = f" WHERE {self._int(inner)} = {self._int(columns)}" if self.chance.random() < 0.7 else ""
+        return f"(SELECT {call} FROM {table} {alias}{tie})"
 
     def _windows(self, columns: list[tuple[str, str]]) -> list[str]:
         """Of functions that do not mind which of equal rows is first."""

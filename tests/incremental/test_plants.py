@@ -110,6 +110,10 @@ def _only_where_rows_come(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Changes, "_affected_by", affected)
 
 
+def _a_count_of_nothing_is_null(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lowering, "counts", lambda call: False)
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "old inputs are taken for new ones": (
         _always_new,
@@ -132,6 +136,7 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "USING shows the left column of every join": (_using_is_the_left_one, ("USING, full",)),
     "EXCEPT and INTERSECT look at the left side only": (_except_does_not_take_away, ("EXCEPT", "INTERSECT")),
     "a row does not leave its old partition": (_only_where_rows_come, ("row number", "top of each group")),
+    "a count of nothing is NULL": (_a_count_of_nothing_is_null, ("count by row", "value by row in SELECT")),
     "changes are not netted": (_no_netting, ("left join", "join of aggregates")),
 }
 

@@ -194,7 +194,7 @@ class _Lowering:
     def _select(self, tree: exp.Select, env: _Env) -> Lowered:
         body = self._body(tree, env, None)
         assert not body.open, "nothing is around it"
-        lowered = self._output(tree, body.relation, body.scope)
+        lowered = self._output(tree, body.relation, body.scope, env)
         return self._distinct(lowered) if tree.args.get("distinct") else lowered
 
     def _body(self, tree: exp.Select, env: _Env, outer: Scope | None) -> _Body:
@@ -215,8 +215,7 @@ class _Lowering:
         for condition, negated in matches:
             relation = self._match(relation, scope, condition, negated, env)
         for condition in scalars:
-            relation, resolved = self._with_scalars(relation, scope, condition, env)
-            relation = Filter(relation, resolved)
+            relation = self._with_condition(relation, scope, condition, env)
         return _Body(relation, scope, tuple(condition for condition in conditions if condition not in closed))
 
     def _source(self, tree: exp.Expr, env: _Env) -> tuple[Relation, Source]:
@@ -349,7 +348,10 @@ class _Lowering:
         values = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [tree.this]
         if _is_plain(query):
             body = self._body(query, self._with(query, env), scope)
-            relation, found = body.relation, [expression for _, expression in self._items(query, body.scope)]
+            relation, found = (
+                body.relation,
+                [expression for _, expression in self._items(query.expressions, body.scope)],
+            )
             open_conditions = body.open
         else:
             lowered = self.query(query, env)
@@ -362,9 +364,11 @@ class _Lowering:
 
     # Subqueries that stand for a value.
 
-    def _with_scalars(self, relation: Relation, scope: Scope, tree: Expr, env: _Env) -> tuple[Relation, Expr]:
-        """The relation joined with the subqueries in the expression, and the expression over both."""
-        values: dict[str, Expr] = {}
+    def _with_scalars(
+        self, relation: Relation, scope: Scope, tree: Expr, values: dict[str, Expr], env: _Env
+    ) -> tuple[Relation, Expr]:
+        """The relation joined with the subqueries in the expression, and the expression with names in their place,
+        under which `values` has what they stand for."""
 
         def joined(node: exp.Expr) -> exp.Expr:
             nonlocal relation
@@ -375,12 +379,16 @@ class _Lowering:
             return exp.Placeholder(this=name)
 
         replaced = tree.copy().transform(joined)
+        return relation, replaced
+
+    def _with_condition(self, relation: Relation, scope: Scope, tree: Expr, env: _Env) -> Filter:
+        """The rows for which a condition with such subqueries holds."""
+        values: dict[str, Expr] = {}
+        relation, replaced = self._with_scalars(relation, scope, tree, values, env)
         resolved = self._expression(replaced, scope)
         if not reads_only(resolved, relation.columns):
             raise refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
-        return relation, resolved.transform(
-            lambda node: exp.paren(values[node.this]) if isinstance(node, exp.Placeholder) else node
-        )
+        return Filter(relation, _filled(resolved, values))
 
     def _scalar(self, left: Relation, scope: Scope, tree: exp.Expr, env: _Env) -> tuple[Relation, Expr]:
         """An aggregate without groups is one row, whatever it reads. Where equalities tie it to the row around it, it
@@ -389,7 +397,7 @@ class _Lowering:
         if not isinstance(tree, exp.Select) or any(map(tree.args.get, clauses)) or len(tree.expressions) != 1:
             raise refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
         body = self._body(tree, self._with(tree, env), scope)
-        ((_, value),) = self._items(tree, body.scope)
+        ((_, value),) = self._items(tree.expressions, body.scope)
         windows = value.find(exp.Window) is not None
         if windows or not has_aggregates(value) or not reads_only(value, body.relation.columns):
             raise refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
@@ -431,9 +439,9 @@ class _Lowering:
 
     # SELECT, GROUP BY, HAVING.
 
-    def _items(self, tree: exp.Select, scope: Scope) -> list[tuple[str, Expr]]:
+    def _items(self, expressions: Sequence[Expr], scope: Scope) -> list[tuple[str, Expr]]:
         items: list[tuple[str, Expr]] = []
-        for item in tree.expressions:
+        for item in expressions:
             match item:
                 case exp.Star():
                     refuse_others(item, set())
@@ -446,10 +454,18 @@ class _Lowering:
                     items.append((item.alias_or_name, value))
         return items
 
-    def _output(self, tree: exp.Select, relation: Relation, scope: Scope) -> Lowered:
-        items = self._items(tree, scope)
+    def _output(self, tree: exp.Select, relation: Relation, scope: Scope, env: _Env) -> Lowered:
+        values: dict[str, Expr] = {}
+        expressions: list[Expr] = []
+        for item in tree.expressions:
+            relation, replaced = self._with_scalars(relation, scope, item, values, env)
+            expressions.append(replaced)
+        items = [(name, _filled(value, values)) for name, value in self._items(expressions, scope)]
         grouped = tree.args.get("group") is not None or any(has_aggregates(value) for _, value in items)
         if grouped or tree.args.get("having") is not None:
+            if values:
+                hint = "Put the groups into a query in FROM."
+                raise refused(tree, "a subquery for a value stands beside groups", hint)
             relation, items = self._grouped(tree, relation, scope, items)
         made = windowed(relation, items, self._fresh)
         self.notices += made.notices
@@ -609,6 +625,11 @@ def _inside(tree: exp.Expr) -> exp.Expr:
         refuse_others(tree, {"this"})
         tree = tree.this
     return tree
+
+
+def _filled(tree: Expr, values: Mapping[str, Expr]) -> Expr:
+    """With what the names in place of subqueries stand for."""
+    return tree.transform(lambda node: exp.paren(values[node.this]) if isinstance(node, exp.Placeholder) else node)
 
 
 def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]], list[Expr]]:
