@@ -160,7 +160,8 @@ DIRECTED = {
     "first and last": (
         "SELECT id, first_value(x) OVER (PARTITION BY g ORDER BY s DESC, id) AS f, "
         "last_value(s) OVER (PARTITION BY g ORDER BY x, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS l, "
-        "last_value(s) IGNORE NULLS OVER (PARTITION BY g ORDER BY id) AS m FROM a"
+        "last_value(s) IGNORE NULLS OVER (PARTITION BY g ORDER BY id) AS m, "
+        "nth_value(x, 2) OVER (PARTITION BY g ORDER BY id DESC) AS n FROM a"
     ),
     "aggregates over": (
         "SELECT id, x - avg(x) OVER (PARTITION BY g) AS t, count(s) OVER (PARTITION BY g ORDER BY s) AS n, "

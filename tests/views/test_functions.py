@@ -13,7 +13,7 @@ from tidefill.views.source import read
 
 CALLED = {
     "avg", "coalesce", "concat", "count", "cume_dist", "dense_rank", "exists", "filter", "first_value", "lag",
-    "last_value", "lead", "max", "min", "ntile", "percent_rank", "rank", "row_number", "sum",
+    "last_value", "lead", "max", "min", "nth_value", "ntile", "percent_rank", "rank", "row_number", "sum",
 }  # fmt: skip
 
 

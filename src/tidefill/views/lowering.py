@@ -348,11 +348,8 @@ class _Lowering:
         values = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [tree.this]
         if _is_plain(query):
             body = self._body(query, self._with(query, env), scope)
-            relation, found = (
-                body.relation,
-                [expression for _, expression in self._items(query.expressions, body.scope)],
-            )
-            open_conditions = body.open
+            found = [expression for _, expression in self._items(query.expressions, body.scope)]
+            relation, open_conditions = body.relation, body.open
         else:
             lowered = self.query(query, env)
             relation, found, open_conditions = lowered.relation, [col(inner) for _, inner in lowered.shown], ()
