@@ -372,7 +372,7 @@ class Lake:
         schema = view.nothing().schema
         _refuse_another_plan(definition, plan, schema, drivers)
         floats = [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
-        rounded = [name for name in floats if plan.aggregates and name not in plan.key]
+        rounded = [name for name in floats if plan.adds_up and name not in plan.key]
         return self._machine(job, definition, session, upstreams, view, schema, rounded)
 
     def build_database_replica(self, job: Job, definition: JobDefinition) -> Backfill[DataFrame]:

@@ -32,6 +32,15 @@ DIRECTED = {
     ),
     "full join": "SELECT a.id, b.id AS bid, a.s FROM a FULL JOIN b ON b.aid = a.id",
     "full join of joins": "SELECT a.id, b.id AS bid, c.g FROM a JOIN b ON b.aid = a.id FULL JOIN c ON c.id1 = b.id",
+    "USING": "SELECT id, a.s, b.id AS bid, y FROM a JOIN b USING (id)",
+    "USING, left": "SELECT * FROM a LEFT JOIN (SELECT id, y, f FROM b) t USING (id)",
+    "USING of two, right": "SELECT id, s, a.id AS aid, b.s AS bs FROM a RIGHT JOIN b USING (id, s) WHERE s IS NOT NULL",
+    "USING, full": "SELECT g, a.g AS ag, c.id1, c.id2 FROM a FULL JOIN c USING (g) WHERE g IS NULL OR g < 4",
+    "USING, twice": (
+        "SELECT id, a.id AS aid, t.g FROM a RIGHT JOIN b USING (id) LEFT JOIN (SELECT id1 AS id, g FROM c) t USING (id)"
+    ),
+    "USING, groups": "SELECT g, count(*) AS n FROM a FULL JOIN (SELECT g FROM c WHERE id1 > 2) t USING (g) GROUP BY g",
+    "USING, anti": "SELECT id, g FROM a LEFT ANTI JOIN b USING (id)",
     "left join of nothing but NULL": "SELECT a.id, b.f FROM a LEFT JOIN b ON b.aid = a.g AND b.s = a.s",
     "semi join": "SELECT a.id, a.s FROM a LEFT SEMI JOIN b ON b.aid = a.id",
     "anti join": "SELECT a.id, a.s FROM a LEFT ANTI JOIN b ON b.aid = a.id AND b.y > 1",
@@ -67,6 +76,14 @@ DIRECTED = {
     "UNION below a join": (
         "SELECT u.k, c.id1, c.id2 FROM (SELECT g AS k FROM a UNION ALL SELECT y FROM b) u JOIN c ON c.g = u.k"
     ),
+    "INTERSECT": "SELECT g, s FROM a INTERSECT SELECT y, s FROM b",
+    "EXCEPT": "SELECT g, s FROM a EXCEPT SELECT y, s FROM b",
+    "MINUS of a table from itself": "SELECT g FROM a MINUS SELECT g FROM a WHERE id < 5",
+    "EXCEPT of other types": "SELECT concat('v', k) AS v FROM (SELECT g AS k FROM a EXCEPT SELECT x FROM a) t",
+    "INTERSECT before UNION": "SELECT g FROM a UNION ALL SELECT y FROM b INTERSECT SELECT g FROM c",
+    "EXCEPT of EXCEPT": "SELECT g FROM a EXCEPT SELECT y FROM b EXCEPT (SELECT g FROM c EXCEPT SELECT id FROM a)",
+    "EXCEPT below a join": "SELECT b.id, t.g FROM b LEFT JOIN (SELECT g FROM a EXCEPT SELECT g FROM c) t ON b.y = t.g",
+    "IN of INTERSECT": "SELECT id FROM a WHERE g NOT IN (SELECT y FROM b INTERSECT SELECT g FROM c)",
     "DISTINCT": "SELECT DISTINCT g, s FROM a",
     "DISTINCT of a join": "SELECT DISTINCT a.s FROM a JOIN b ON a.id = b.aid",
     "count": "SELECT g, count(*) AS n, count(s) AS m FROM a GROUP BY g",
@@ -113,6 +130,12 @@ DIRECTED = {
         "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id AND b.y > (SELECT min(c.g) FROM c))"
     ),
     "two values": "SELECT id FROM b WHERE y BETWEEN (SELECT min(g) FROM a) AND (SELECT max(g) FROM c)",
+    "value in SELECT": "SELECT id, (SELECT max(y) FROM b WHERE y < 4) - g AS d, (SELECT count(*) FROM c) AS n FROM a",
+    "value by row in SELECT": (
+        "SELECT id, (SELECT sum(y) FROM b WHERE aid = a.id) AS t, (SELECT 1 + count(*) FROM c WHERE c.g = a.g) AS n "
+        "FROM a WHERE g IS NULL OR g < 4"
+    ),
+    "value beside a window": "SELECT id, rank() OVER (PARTITION BY g ORDER BY s) - (SELECT max(y) FROM b) AS r FROM a",
     "WITH, used twice": (
         "WITH t AS (SELECT g, count(*) AS n FROM a GROUP BY g), u AS (SELECT * FROM t WHERE n > 1) "
         "SELECT t.g, u.n AS m FROM t LEFT JOIN u ON t.g = u.g"
@@ -123,6 +146,57 @@ DIRECTED = {
         "GROUP BY k"
     ),
     "aggregate of a full join": "SELECT a.g, count(*) AS n FROM a FULL JOIN b ON a.id = b.aid GROUP BY a.g",
+    "row number": "SELECT id, g, row_number() OVER (PARTITION BY g ORDER BY x DESC, id) AS n FROM a",
+    "ranks": (
+        "SELECT id, rank() OVER (PARTITION BY g ORDER BY s) AS r, "
+        "dense_rank() OVER (PARTITION BY g ORDER BY s DESC NULLS FIRST) AS d, "
+        "percent_rank() OVER (PARTITION BY g ORDER BY s) + cume_dist() OVER (PARTITION BY g ORDER BY s) AS p FROM a"
+    ),
+    "lag and lead": (
+        "SELECT id, lag(x) OVER (PARTITION BY g ORDER BY s, id) AS p, ntile(2) OVER (PARTITION BY g ORDER BY id) AS h, "
+        "lead(s, 2, 'none') OVER (PARTITION BY g ORDER BY s NULLS LAST, id DESC) AS q FROM a"
+    ),
+    "lag of two keys": "SELECT id1, id2, lag(d) OVER (PARTITION BY g ORDER BY d DESC, id2, id1) AS before FROM c",
+    "first and last": (
+        "SELECT id, first_value(x) OVER (PARTITION BY g ORDER BY s DESC, id) AS f, "
+        "last_value(s) OVER (PARTITION BY g ORDER BY x, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS l, "
+        "last_value(s) IGNORE NULLS OVER (PARTITION BY g ORDER BY id) AS m, "
+        "nth_value(x, 2) OVER (PARTITION BY g ORDER BY id DESC) AS n FROM a"
+    ),
+    "aggregates over": (
+        "SELECT id, x - avg(x) OVER (PARTITION BY g) AS t, count(s) OVER (PARTITION BY g ORDER BY s) AS n, "
+        "sum(x) OVER (PARTITION BY g ORDER BY s, id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS u, "
+        "min(s) OVER (PARTITION BY g) AS lo, max(x) OVER (PARTITION BY g ORDER BY id) AS hi FROM a"
+    ),
+    "range": "SELECT id, sum(y) OVER (PARTITION BY s ORDER BY y RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS t FROM b",
+    "sum of floats over": "SELECT id, y, sum(f) OVER (PARTITION BY y) AS t FROM b",
+    "windows of several kinds": (
+        "SELECT id, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY s, g) AS m, "
+        "max(id) OVER (PARTITION BY id % 3) AS top FROM a"
+    ),
+    "window of a join": (
+        "SELECT b.id, row_number() OVER (PARTITION BY a.g ORDER BY b.y, b.id) AS n FROM b LEFT JOIN a ON b.aid = a.id"
+    ),
+    "window of groups": (
+        "SELECT g, sum(id) AS t, rank() OVER (PARTITION BY g % 2 ORDER BY sum(id)) AS r, "
+        "sum(sum(id)) OVER (PARTITION BY g % 2) AS u FROM a GROUP BY g HAVING count(*) > 1"
+    ),
+    "groups of a window": (
+        "SELECT n, count(*) AS m FROM (SELECT row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM a) t GROUP BY n"
+    ),
+    "window of a window": (
+        "SELECT id, max(n) OVER (PARTITION BY s) AS top "
+        "FROM (SELECT id, s, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM a) t"
+    ),
+    "full join with a window": (
+        "SELECT b.id, t.id AS aid, t.n FROM b FULL JOIN (SELECT id, count(*) OVER (PARTITION BY g) AS n FROM a) t "
+        "ON t.id = b.aid"
+    ),
+    "IN of a window": "SELECT id FROM a WHERE id NOT IN (SELECT max(aid) OVER (PARTITION BY y) FROM b)",
+    "top of each group": (
+        "SELECT id, g, x FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY x DESC, id) AS n FROM a) t "
+        "WHERE n <= 2"
+    ),
     "ORDER BY": "SELECT g, count(*) AS n FROM a GROUP BY g ORDER BY n DESC",
     "constant condition": "SELECT id FROM a WHERE 1 = 0",
 }
@@ -136,7 +210,7 @@ class RandomQuery:
 
     def __call__(self) -> str:
         if self.chance.random() < 0.1:
-            kind = self.chance.choice(["UNION ALL", "UNION"])
+            kind = self.chance.choice(["UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
             return f"{self._whole_numbers('p')} {kind} {self._whole_numbers('q')}"
         return self._query("t")
 
@@ -147,12 +221,16 @@ class RandomQuery:
     def _query(self, prefix: str) -> str:
         source, columns = self._from(prefix, self.chance.choices([1, 2, 3], [4, 5, 2])[0])
         where = self._where(columns, prefix)
-        kind = self.chance.choices(["rows", "distinct", "groups", "scalar"], [5, 2, 7, 1])[0]
+        kind = self.chance.choices(["rows", "distinct", "windows", "groups", "scalar"], [5, 2, 2, 7, 1])[0]
+        if kind == "windows":
+            return f"SELECT {', '.join(self._windows(columns))} FROM {source}{where}"
         if kind in ("rows", "distinct"):
             chosen = self.chance.sample(columns, min(len(columns), self.chance.randint(1, 4)))
             items = [name for name, _ in chosen]
             if self.chance.random() < 0.3:
                 items.append(f"coalesce({self._int(columns)}, -1) + 1")
+            if self.chance.random() < 0.1:
+                items.append(self._value(columns, f"{prefix}v"))
             listed = ", ".join(f"{item} AS c{index}" for index, item in enumerate(items))
             return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{listed} FROM {source}{where}"
         groups = [] if kind == "scalar" else self.chance.sample(columns, self.chance.choice([1, 1, 2]))
@@ -173,15 +251,23 @@ class RandomQuery:
                 continue
             kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
             kind = self.chance.choices(kinds, [5, 4, 1, 1, 1, 1])[0]
-            text += f" {kind} {source} ON {self._on(columns, own, kind)}"
-            if kind not in kinds[-2:]:
-                columns = columns + own
+            merged = self._using(columns, own) if index == 1 and self.chance.random() < 0.15 else []
+            how = f"USING ({merged[0][0]})" if merged else f"ON {self._on(columns, own, kind)}"
+            text += f" {kind} {source} {how}"
+            columns = [*columns, *(own if kind not in kinds[-2:] else []), *(merged if count == 2 else [])]
         return text, columns
 
     def _inner(self, table: str) -> str:
         condition = self.chance.choice(["IS NOT NULL", "IS NULL OR 1 = 1"])
         distinct = self.chance.choice(["", "DISTINCT "])
         return f"(SELECT {distinct}* FROM {table} WHERE {TABLES[table].columns[2][0]} {condition})"
+
+    def _using(self, left: list[tuple[str, str]], right: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """A column that both have, if there is one."""
+        kinds = {name.partition(".")[2]: kind for name, kind in left}
+        same = [name for name, _ in right if name.partition(".")[2] in kinds]
+        chosen = self.chance.choice(same).partition(".")[2] if same else ""
+        return [(chosen, kinds[chosen])] if same else []
 
     def _on(self, left: list[tuple[str, str]], right: list[tuple[str, str]], kind: str) -> str:
         condition = f"{self._int(left)} = {self._int(right)}"
@@ -206,6 +292,24 @@ class RandomQuery:
                 f"{self._int(columns)} {negated}IN (SELECT {inner} FROM {table} {alias})",
             ]))  # fmt: skip
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+    def _value(self, columns: list[tuple[str, str]], alias: str) -> str:
+        table = self.chance.choice(list(TABLES))
+        inner = [(f"{alias}.{name}", kind) for name, kind in TABLES[table].columns]
+        call = self.chance.choice(["count(*)", f"sum({self._int(inner)})", f"min({self.chance.choice(inner)[0]})"])
+        tie = f" WHERE {self._int(inner)} = {self._int(columns)}" if self.chance.random() < 0.7 else ""
+        return f"(SELECT {call} FROM {table} {alias}{tie})"
+
+    def _windows(self, columns: list[tuple[str, str]]) -> list[str]:
+        """Of functions that do not mind which of equal rows is first."""
+        by = ", ".join(name for name, _ in self.chance.sample(columns, self.chance.choice([1, 1, 2])))
+        order = f"{self.chance.choice(columns)[0]} {self.chance.choice(['', 'DESC', 'NULLS LAST', 'DESC NULLS FIRST'])}"
+        items = [self.chance.choice(columns)[0]]
+        for call in self.chance.sample(["rank()", "dense_rank()", *self._aggregates(columns)], 2):
+            ordered = call.endswith("rank()") or self.chance.random() < 0.5
+            if "DISTINCT" not in call and "+" not in call:
+                items.append(f"{call} OVER (PARTITION BY {by}{f' ORDER BY {order}' if ordered else ''})")
+        return [f"{item} AS c{index}" for index, item in enumerate(items)]
 
     def _aggregates(self, columns: list[tuple[str, str]]) -> list[str]:
         numbers = [name for name, kind in columns if kind == "int" or kind.startswith("decimal")]

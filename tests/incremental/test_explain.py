@@ -11,6 +11,7 @@ from tests.incremental.world import find
 from tidefill.errors import BadSql, TidefillError, UnsupportedQuery
 from tidefill.views import explain
 from tidefill.views.drivers import choose
+from tidefill.views.lowering import lower
 from tidefill.views.plan import ViewPlan, compile_view
 
 
@@ -28,7 +29,7 @@ def planned(sql: str) -> ViewPlan:
         ("count", "incrementally: hidden counts and sums are kept", "each chunk is merged into what is there"),
         (
             "HAVING",
-            "incrementally: affected groups are computed anew, because HAVING looks at the whole group",
+            "incrementally: affected groups are computed anew, because a condition looks at the whole group",
             "each chunk is merged into what is there",
         ),
         (
@@ -64,11 +65,37 @@ def test_the_statements_name_their_inputs() -> None:
     assert text.index("-- from nothing") < text.index("-- changes")
 
 
+OF_C = ["id1: c.id1", "id2: c.id2", "d: c.d"]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("a JOIN c USING (g)", ["g: a.g", "id: a.id", "x: a.x", "s: a.s", *OF_C]),
+        ("a RIGHT JOIN c USING (g)", ["g: c.g", "id: a.id", "x: a.x", "s: a.s", *OF_C]),
+        ("a FULL JOIN c USING (g)", ["g: g", "id: a.id", "x: a.x", "s: a.s", *OF_C]),
+        ("a LEFT SEMI JOIN b USING (s)", ["s: a.s", "id: a.id", "g: a.g", "x: a.x"]),
+        (
+            "a JOIN b USING (id) LEFT JOIN c USING (g)",
+            ["g: a.g", "id: a.id", "x: a.x", "s: a.s", "aid: b.aid", "y: b.y", "s: b.s", "f: b.f", *OF_C],
+        ),
+    ],
+)
+def test_a_star_shows_what_using_merged_before_the_rest(source: str, shown: list[str]) -> None:
+    lowered, _ = lower(sqlglot.parse_one(f"SELECT * FROM {source}", read="spark"), find)
+    assert [f"{name}: {column}" for name, column in lowered.shown] == shown
+
+
 REFUSED: list[tuple[str, type[TidefillError], str]] = [
-    ("SELECT a.id FROM a JOIN b USING (id)", UnsupportedQuery, "USING"),
+    ("SELECT a.* FROM a JOIN b USING (id)", UnsupportedQuery, "USING merged"),
+    ("SELECT id FROM a JOIN b USING (g)", BadSql, "no column g"),
+    ("SELECT a.id FROM a JOIN b ON a.id = b.id JOIN b t USING (id)", BadSql, "ambiguous"),
     ("SELECT id FROM a NATURAL JOIN b", UnsupportedQuery, "NATURAL"),
     ("SELECT id, g FROM a UNION SELECT id FROM b", BadSql, "same number of columns"),
-    ("SELECT id FROM a INTERSECT SELECT id FROM b", UnsupportedQuery, "SELECT and UNION"),
+    ("SELECT id FROM a INTERSECT ALL SELECT id FROM b", UnsupportedQuery, "INTERSECT ALL"),
+    ("SELECT id FROM a EXCEPT ALL SELECT id FROM b", UnsupportedQuery, "EXCEPT ALL"),
+    ("SELECT id, g FROM a EXCEPT SELECT id FROM b", BadSql, "parts of EXCEPT have not the same number"),
+    ("SELECT id FROM a INTERSECT SELECT id FROM b LIMIT 3", UnsupportedQuery, "LIMIT"),
     ("SELECT id FROM a AS t (g, id, x, s)", UnsupportedQuery, "renames columns"),
     ("SELECT id, to_json(struct(*)) AS j FROM a", UnsupportedQuery, "star"),
     ("SELECT g, count(DISTINCT *) AS n FROM a GROUP BY g", UnsupportedQuery, "star"),
@@ -89,7 +116,10 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT id FROM a TABLESAMPLE (10 PERCENT) JOIN b ON true", UnsupportedQuery, "sample"),
     ("SELECT a.id FROM a VERSION AS OF 3 JOIN b ON true", UnsupportedQuery, "version"),
     ("SELECT id FROM a, LATERAL (SELECT 1)", UnsupportedQuery, "something else than a table"),
-    ("SELECT id, (SELECT max(y) FROM b) AS m FROM a", UnsupportedQuery, "subquery"),
+    ("SELECT id, (SELECT y FROM b) AS m FROM a", UnsupportedQuery, "subquery for a value is not an aggregate"),
+    ("SELECT id, (SELECT max(y) FROM b WHERE b.y < a.g) AS m FROM a", UnsupportedQuery, "by more than equalities"),
+    ("SELECT id, EXISTS (SELECT 1 FROM b) AS m FROM a", UnsupportedQuery, "subquery"),
+    ("SELECT g, count(*) AS n, (SELECT max(y) FROM b) AS m FROM a GROUP BY g", UnsupportedQuery, "beside groups"),
     ("SELECT id FROM a WHERE g = 1 OR EXISTS (SELECT 1 FROM b)", UnsupportedQuery, "subquery"),
     ("SELECT id FROM a JOIN b ON a.id = b.aid", BadSql, "ambiguous"),
     ("SELECT a.id, nobody FROM a JOIN b ON a.id = b.aid", BadSql, "no column nobody"),

@@ -12,7 +12,7 @@ from sqlglot import exp
 from tests.incremental.history import run
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import World, connected
-from tidefill.views import changes, drivers, keys, lowering, plan, sums, texts
+from tidefill.views import changes, drivers, keys, lowering, plan, sums, texts, using
 from tidefill.views.changes import Changes
 from tidefill.views.relations import LeftJoin, Matched, Relation, scans
 
@@ -92,19 +92,51 @@ def _no_netting(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changes, "select", without_having)
 
 
+def _using_is_the_left_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(using, "_chosen", lambda names, pairs, kind, fresh: ([left for left, _ in pairs], []))
+
+
+def _except_does_not_take_away(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lowering, "_kept", lambda tree, first, last: exp.EQ(this=first, expression=exp.Literal.number(0)))
+
+
+def _only_where_rows_come(patch: pytest.MonkeyPatch) -> None:
+    delta = Changes.delta
+
+    def affected(self: Changes, child: Relation, values: list[exp.Expr]) -> str:
+        comes = texts.select(changes._affected(values), texts.table(delta(self, child)), where=changes._COMES)
+        return self._distinct(comes, len(values))
+
+    patch.setattr(Changes, "_affected_by", affected)
+
+
+def _a_count_of_nothing_is_null(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lowering, "counts", lambda call: False)
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
-    "old inputs are taken for new ones": (_always_new, ("join of many to many", "self join", "nested aggregate")),
+    "old inputs are taken for new ones": (
+        _always_new,
+        ("join of many to many", "self join", "nested aggregate", "row number"),
+    ),
     "a left join minds its left side only": (_forget_the_right_side, ("left join", "NOT EXISTS", "full join")),
     "NOT IN ignores NULL": (_null_is_no_match, ("NOT IN, with NULL",)),
-    "affected rows are found by plain equality": (_keys_by_plain_equality, ("count distinct", "nested aggregate")),
+    "affected rows are found by plain equality": (
+        _keys_by_plain_equality,
+        ("count distinct", "nested aggregate", "INTERSECT", "row number"),
+    ),
     "an extreme that is taken away stays": (_never_lost, ("min and max", "min of a join", "scalar")),
     "what goes is added": (_sums_without_a_sign, ("sum", "average")),
-    "the group of NULL is never found": (_groups_by_plain_equality, ("count", "DISTINCT", "HAVING")),
+    "the group of NULL is never found": (_groups_by_plain_equality, ("count", "DISTINCT", "HAVING", "EXCEPT")),
     "an equality of other types tells the key": (_any_equality_tells_the_key, ("join of other types",)),
     "a left join has one match at most": (_any_join_tells_the_key, ("left join", "left join, theta")),
     "a condition is asked before a right join": (_conditions_before_every_join, ("right join, condition after it",)),
     "an empty group stays": (_groups_of_nothing_stay, ("count",)),
     "any input may be walked": (_walk_any_side, ("left join", "NOT EXISTS", "UNION ALL")),
+    "USING shows the left column of every join": (_using_is_the_left_one, ("USING, full",)),
+    "EXCEPT and INTERSECT look at the left side only": (_except_does_not_take_away, ("EXCEPT", "INTERSECT")),
+    "a row does not leave its old partition": (_only_where_rows_come, ("row number", "top of each group")),
+    "a count of nothing is NULL": (_a_count_of_nothing_is_null, ("count by row", "value by row in SELECT")),
     "changes are not netted": (_no_netting, ("left join", "join of aggregates")),
 }
 

@@ -28,10 +28,10 @@ TABLES = {
     "c": TableColumns("c", (("id1", "int"), ("id2", "string"), ("g", "int"), ("d", "timestamp")), ("id1", "id2")),
 }
 KEYS = 10
-_DUCK = {"int": "INT", "bigint": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "timestamp": "TIMESTAMP"}
+_DUCK = {"int": "INT", "bigint": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "timestamp": "TIMESTAMPTZ"}
 _SPARK = {
     "INTEGER": "int", "BIGINT": "bigint", "HUGEINT": "decimal(38,0)", "VARCHAR": "string", "DOUBLE": "double",
-    "TIMESTAMP": "timestamp_ntz", "BOOLEAN": "boolean",
+    "TIMESTAMP": "timestamp_ntz", "TIMESTAMP WITH TIME ZONE": "timestamp", "BOOLEAN": "boolean",
 }  # fmt: skip
 
 
@@ -42,6 +42,7 @@ def find(parts: tuple[str, ...]) -> TableColumns:
 def connected() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
+    connection.execute("SET TimeZone = 'UTC'")
     for table in TABLES.values():
         connection.execute(f"CREATE TABLE {table.name} ({columns_of(table)})")
     return connection

@@ -74,7 +74,7 @@ REFUSED: list[tuple[str, type[TidefillError]]] = [
     ("SELECT id, count(*) OVER () AS n FROM events", UnsupportedQuery),
     ("SELECT explode(array(1, 2)) AS x FROM events", UnsupportedQuery),
     ("SELECT rand() AS r FROM events", UnsupportedQuery),
-    ("SELECT e.id FROM events e JOIN events f USING (id)", UnsupportedQuery),
+    ("SELECT e.* FROM events e JOIN events f USING (id)", UnsupportedQuery),
     ("SELECT v, count(*) AS n FROM events GROUP BY v LIMIT 3", UnsupportedQuery),
     ("SELECT v, count(*) FROM events GROUP BY v", UnsupportedQuery),
     ("SELECT v, rand() AS r, count(*) AS n FROM events GROUP BY v, r", UnsupportedQuery),

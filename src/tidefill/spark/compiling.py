@@ -19,7 +19,9 @@ from tidefill.core.state import Table
 from tidefill.errors import BadSql, UnsupportedQuery
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.spark.view import statement
+from tidefill.views.functions import without_clauses
 from tidefill.views.lowering import TableColumns
+from tidefill.views.parts import refuse_qualify
 from tidefill.views.plan import Analyze, ViewPlan, compile_view
 from tidefill.views.refusals import check_query
 from tidefill.views.relations import Scan
@@ -53,6 +55,7 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
     source = read(sql)
     functions = check_query(source)
     tree = _parsed(source.text)
+    refuse_qualify(tree)
     found = {parts: known for parts, certain in _tables(tree).items() if (known := find(parts, certain)) is not None}
     schema = _schema(session, source.text, tree, found)
     names = [field.name for field in schema]
@@ -63,7 +66,7 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
         return _columns(known)
 
     plan = compile_view(tree, columns, names, _analysis(session, found.values()))
-    return Compiled(plan, schema, functions)
+    return Compiled(plan, schema, without_clauses(functions, tree))
 
 
 def recompiled(session: SparkSession, sql: str, tables: Sequence[Known], names: Sequence[str]) -> ViewPlan:

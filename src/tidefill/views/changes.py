@@ -10,6 +10,7 @@ number of the occurrence. What did not change has no term in the statement.
 | inner join | for each changed input: its changes with the others, old before it and new after it |
 | left join, [NOT] EXISTS, [NOT] IN | if only the left one changed: its changes, joined; else affected rows, anew |
 | aggregate | the affected groups: what they are, less what they were |
+| window functions | the same of partitions: those that changed rows are in, or were in |
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tidefill.views.relations import (
     Relation,
     Scan,
     Union,
+    Windowed,
     occurrences,
 )
 from tidefill.views.texts import (
@@ -159,6 +161,8 @@ class Changes:
                 return self._outer(relation, self.rows(relation.left, at), self.rows(relation.right, at))
             case Aggregate():
                 return self.aggregated(relation, self.rows(relation.child, at))
+            case Windowed():
+                return self._windowed(relation, self.rows(relation.child, at))
             case Union():
                 return stacked([self._from(relation.columns, self.rows(part, at)) for part in relation.children])
             case _:
@@ -204,6 +208,9 @@ class Changes:
             query = joined(query, table(affected), "semi", _matching([value for _, value in relation.groups]))
         return query
 
+    def _windowed(self, relation: Windowed, child: str) -> exp.Select:
+        return select([*plain(relation.child.columns), *relation.items], table(child))
+
     # Changes.
 
     def _delta(self, relation: Relation) -> exp.Query:
@@ -226,6 +233,8 @@ class Changes:
                 return self._difference(relation, self._halves_of_outer(relation))
             case Aggregate():
                 return self._difference(relation, self._halves_of_groups(relation))
+            case Windowed():
+                return self._difference(relation, self._halves_of_partitions(relation))
             case _:
                 assert_never(relation)
 
@@ -283,8 +292,20 @@ class Changes:
 
     def affected_groups(self, relation: Aggregate) -> str:
         """The step with the groups of all changed rows."""
-        values = [value for _, value in relation.groups]
-        return self._distinct(select(_affected(values), table(self.delta(relation.child))), len(values))
+        return self._affected_by(relation.child, [value for _, value in relation.groups])
+
+    def _halves_of_partitions(self, relation: Windowed) -> dict[At, exp.Query]:
+        child, values = relation.child, relation.partition
+        affected = self._affected_by(child, values)
+        halves: dict[At, exp.Query] = {}
+        for at in _BOTH:
+            some = joined(self._from(child.columns, self.rows(child, at)), table(affected), "semi", _matching(values))
+            halves[at] = self._windowed(relation, self.statement.step("some", some))
+        return halves
+
+    def _affected_by(self, child: Relation, values: Sequence[Expr]) -> str:
+        """The step with these values of all changed rows, of those that go and of those that come."""
+        return self._distinct(select(_affected(values), table(self.delta(child))), len(values))
 
     def _distinct(self, query: exp.Query, columns: int) -> str:
         names = [f"__tf_x{index}" for index in range(columns)]

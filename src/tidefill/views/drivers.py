@@ -21,6 +21,7 @@ from tidefill.views.relations import (
     Relation,
     Scan,
     Union,
+    Windowed,
 )
 
 _CHOICES_MAX = 256
@@ -52,6 +53,9 @@ def _choices(relation: Relation) -> Iterator[Drivers]:
         case Aggregate():
             for one in _choices(relation.child):
                 yield replace(one, appends=False, starts_empty=one.starts_empty and bool(relation.groups))
+        case Windowed():
+            for one in _choices(relation.child):
+                yield replace(one, appends=False)
         case InnerJoin():
             for part in relation.inputs:
                 yield from _choices(part)

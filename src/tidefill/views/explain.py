@@ -16,6 +16,7 @@ from tidefill.views.relations import (
     Relation,
     Scan,
     Union,
+    Windowed,
     below,
 )
 
@@ -66,6 +67,8 @@ def _line(relation: Relation, of_aggregate: str) -> str:
         case Aggregate():
             what = f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates"
             return f"{what}: {of_aggregate}"
+        case Windowed():
+            return f"windows by {len(relation.partition)}: affected partitions anew"
         case Union():
             return f"union of {len(relation.children)}: the changed rows of each"
 

@@ -6,8 +6,10 @@ The lists are those of Spark 4.2. A function that a user made can be any of thes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from sqlglot import exp
 
 from tidefill.views.source import Token
 
@@ -44,6 +46,9 @@ EXACT_AGGREGATES = re.compile(
 )
 """Those of them that do not depend on the order of the rows, but for the last bits of floating-point numbers."""
 
+PLACES = re.compile(r"(first|last)(_value)?")
+"""Those that window functions may be too: over an order that is known."""
+
 # Spark calls these without parentheses too, where the table has no such column. Backticks make no difference.
 _WITHOUT_PARENTHESES = frozenset({
     "current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "session_user", "user",
@@ -54,6 +59,11 @@ _OPERATORS = frozenset({
     "THEN", "ELSE", "FROM", "FOR", "BOTH", "LEADING", "TRAILING", "PLACING",
 })  # fmt: skip
 _QUANTIFIERS = {"ANY", "SOME", "ALL"}
+# Words of clauses that a parenthesis may follow. Spark reserves none of them: a function may have such a name.
+_CLAUSES = frozenset({
+    "all", "as", "by", "distinct", "except", "group by", "having", "intersect", "join", "minus", "on", "order by",
+    "over", "partition by", "select", "union", "using", "where",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,12 @@ def calls(tokens: Sequence[Token]) -> Iterator[Call]:
             yield Call(token.name.lower(), token, False)
 
 
+def without_clauses(names: Iterable[str], tree: exp.Expr) -> frozenset[str]:
+    """Of the names of calls in a query, those that are not words of its clauses, by its parse."""
+    functions = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
+    return frozenset(name for name in names if name not in _CLAUSES or name in functions)
+
+
 def without_types(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without the types of casts, and without names after AS: `decimal(10, 2)` there is no call."""
     left: list[Token] = []
@@ -93,8 +109,11 @@ def without_types(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _past_type(tokens: Sequence[Token], index: int) -> int:
-    """Where the type that begins at `index` is over: after its name, or after what its name has in brackets."""
+    """Where the type that begins at `index` is over: after its name, or after what its name has in brackets. A query
+    in parentheses, after the AS of a WITH, is none."""
     match [token.word for token in tokens[index : index + 2]]:
+        case ["(", *_]:
+            return index
         case [_, "("] | ["ARRAY" | "MAP" | "STRUCT", "<"]:
             index += 1
         case _:

@@ -7,17 +7,19 @@ two, the query is refused.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeGuard
 
 from sqlglot import exp
 
-from tidefill.errors import BadSql, UnsupportedQuery
+from tidefill.errors import BadSql
 from tidefill.views import keys
-from tidefill.views.functions import AGGREGATES
+from tidefill.views.copies import Copy
+from tidefill.views.folding import Folded, counts, has_aggregates, is_of_window
 from tidefill.views.keys import conjuncts, reads_only
+from tidefill.views.parts import GROUPING_SETS, refuse_others, refused, shown_as
 from tidefill.views.refusals import KNOWN, NO_ORDER
 from tidefill.views.relations import (
     Aggregate,
@@ -31,12 +33,14 @@ from tidefill.views.relations import (
     Union,
 )
 from tidefill.views.scope import Scope, Source
-from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, columns_in, number
+from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, columns_in, number, plain
+from tidefill.views.using import using
+from tidefill.views.windows import ONLY_OVER, PARTS, windowed
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
 _OF_TABLE = {"this", "db", "catalog", "alias"}
-_OF_JOIN = {"this", "side", "kind", "on"}
+_OF_JOIN = {"this", "side", "kind", "on", "using"}
 _OF_SUBQUERY = {"this", "alias"}
 _IN_AGGREGATES = (*KNOWN, exp.Distinct, exp.Star, exp.Filter, exp.Where)
 
@@ -76,9 +80,16 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
+    """`items`: what is computed from the rows of the join."""
+
     kind: str
     relation: Relation
     conditions: tuple[Expr, ...]
+    items: tuple[Item, ...] = ()
+
+    def columns(self, left: Relation) -> tuple[str, ...]:
+        own = () if self.kind in ("semi", "anti") else self.relation.columns
+        return (*left.columns, *own, *(column for column, _ in self.items))
 
 
 _Env: TypeAlias = Mapping[str, Callable[[], Lowered]]
@@ -106,42 +117,55 @@ class _Lowering:
             self.notices.append(NO_ORDER)
         match tree:
             case exp.Subquery():
-                _refuse_others(tree, {"this"})
+                refuse_others(tree, {"this"})
                 return self.query(tree.this, env)
             case exp.Union():
                 return self._union(tree, env)
+            case exp.Intersect() | exp.Except():
+                return self._compared(tree, env)
             case exp.Select():
                 return self._select(tree, env)
             case _:
-                raise _refused(tree, "the query is not made of SELECT and UNION", "Write it with JOIN or [NOT] EXISTS.")
+                hint = "Write it with SELECT, UNION, INTERSECT and EXCEPT."
+                raise refused(tree, "the query is not made of SELECT", hint)
 
     def _with(self, tree: exp.Expr, env: _Env) -> _Env:
         clause = tree.args.get("with_")
         if clause is None:
             return env
         if clause.args.get("recursive"):
-            raise _refused(clause, "a WITH is recursive", "Only queries that do not read themselves can be kept fresh.")
+            raise refused(clause, "a WITH is recursive", "Only queries that do not read themselves can be kept fresh.")
         inner = dict(env)
         for part in clause.expressions:
             if part.args["alias"].args.get("columns"):
-                raise _refused(part, "a WITH renames its columns", "Name them with AS inside of it.")
+                raise refused(part, "a WITH renames its columns", "Name them with AS inside of it.")
             inner[part.alias.casefold()] = partial(self.query, part.this, dict(inner))
         return inner
 
     def _union(self, tree: exp.Union, env: _Env) -> Lowered:
-        _refuse_others(tree, _CLAUSES_OF_SETS)
-        if tree.args.get("by_name"):
-            raise _refused(tree, "UNION BY NAME", "Name the columns of each part in the same order.")
-        distinct = bool(tree.args.get("distinct"))
-        parts = [self.query(part, env) for part in _flat(tree)]
-        if len({len(part.shown) for part in parts}) > 1:
-            raise BadSql("the parts of a UNION have not the same number of columns")
-        union, outputs = self._stacked(parts)
-        shown = tuple((name, output) for (name, _), output in zip(parts[0].shown, outputs, strict=True))
-        return self._distinct(Lowered(union, shown)) if distinct else Lowered(union, shown)
+        stacked = self._stacked(tree, _flat(tree), env)
+        return self._distinct(stacked) if tree.args.get("distinct") else stacked
 
-    def _stacked(self, parts: Sequence[Lowered]) -> tuple[Union, list[str]]:
+    def _compared(self, tree: exp.Intersect | exp.Except, env: _Env) -> Lowered:
+        """The rows of both sides in one, with the number of the side, grouped, so that NULL is equal to NULL."""
+        if not tree.args.get("distinct"):
+            hint = "Leave out ALL, or count the rows of each side with GROUP BY and join the two."
+            raise refused(tree, "INTERSECT ALL and EXCEPT ALL count equal rows", hint)
+        stacked = self._stacked(tree, (tree.this, tree.expression), env)
+        side = col(stacked.relation.key[0])
+        first: Item = (self._fresh("first"), exp.Min(this=side))
+        last: Item = (self._fresh("last"), exp.Max(this=side.copy()))
+        groups = self._distinct(stacked, first, last)
+        return replace(groups, relation=Filter(groups.relation, _kept(tree, col(first[0]), col(last[0]))))
+
+    def _stacked(self, tree: exp.SetOperation, queries: Iterable[exp.Expr], env: _Env) -> Lowered:
         """All rows of all parts; the key is the number of the part, and the keys of all, of which it has its own."""
+        refuse_others(tree, _CLAUSES_OF_SETS)
+        if tree.args.get("by_name"):
+            raise refused(tree, f"{tree.key.upper()} BY NAME", "Name the columns of each part in the same order.")
+        parts = [self.query(part, env) for part in queries]
+        if len({len(part.shown) for part in parts}) > 1:
+            raise BadSql(f"the parts of {tree.key.upper()} have not the same number of columns")
         tag = self._fresh("part")
         outputs = [self._fresh(name or "column") for name, _ in parts[0].shown]
         own = [[self._fresh(f"key{index}") for _ in part.relation.key] for index, part in enumerate(parts)]
@@ -154,14 +178,15 @@ class _Lowering:
                 items += list(zip(names, values, strict=True))
             key = (tag, *(name for names in own for name in names))
             children.append(Project(part.relation, tuple(items), key))
-        return Union(tuple(children), children[0].key), outputs
+        shown = tuple((name, output) for (name, _), output in zip(parts[0].shown, outputs, strict=True))
+        return Lowered(Union(tuple(children), children[0].key), shown)
 
-    def _distinct(self, query: Lowered) -> Lowered:
+    def _distinct(self, query: Lowered, *aggregates: Item) -> Lowered:
         inner = list(dict.fromkeys(column for _, column in query.shown))
         groups = {column: self._like(column) for column in inner}
         items: tuple[Item, ...] = tuple((group, col(column)) for column, group in groups.items())
         return Lowered(
-            Aggregate(query.relation, items, ()), tuple((name, groups[column]) for name, column in query.shown)
+            Aggregate(query.relation, items, aggregates), tuple((name, groups[column]) for name, column in query.shown)
         )
 
     # FROM and WHERE.
@@ -169,47 +194,46 @@ class _Lowering:
     def _select(self, tree: exp.Select, env: _Env) -> Lowered:
         body = self._body(tree, env, None)
         assert not body.open, "nothing is around it"
-        lowered = self._output(tree, body.relation, body.scope)
+        lowered = self._output(tree, body.relation, body.scope, env)
         return self._distinct(lowered) if tree.args.get("distinct") else lowered
 
     def _body(self, tree: exp.Select, env: _Env, outer: Scope | None) -> _Body:
-        _refuse_others(tree, _CLAUSES)
+        refuse_others(tree, _CLAUSES)
         if tree.args.get("from_") is None:
-            raise _refused(tree, "a query reads no table", "Name a table after FROM.")
+            raise refused(tree, "a query reads no table", "Name a table after FROM.")
         relation, first = self._source(tree.args["from_"].this, env)
         sources, joins = [first], []
         for join in tree.args.get("joins") or ():
             sources, joined = self._join(join, sources, env)
             joins.append(joined)
         scope = Scope(tuple(sources), outer)
-        plain, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
-        conditions = [self._expression(condition, scope) for condition in plain]
+        alone, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
+        conditions = [self._expression(condition, scope) for condition in alone]
         available = {column for source in sources for _, column in source.columns}
         closed = [condition for condition in conditions if reads_only(condition, available)]
         relation = self._joined(relation, joins, closed)
         for condition, negated in matches:
             relation = self._match(relation, scope, condition, negated, env)
         for condition in scalars:
-            relation, resolved = self._with_scalars(relation, scope, condition, env)
-            relation = Filter(relation, resolved)
+            relation = self._with_condition(relation, scope, condition, env)
         return _Body(relation, scope, tuple(condition for condition in conditions if condition not in closed))
 
     def _source(self, tree: exp.Expr, env: _Env) -> tuple[Relation, Source]:
         if tree.args.get("alias") is not None and tree.args["alias"].args.get("columns"):
-            raise _refused(tree, "an alias renames columns", "Name them with AS inside of the query.")
+            raise refused(tree, "an alias renames columns", "Name them with AS inside of the query.")
         match tree:
             case exp.Subquery():
-                _refuse_others(tree, _OF_SUBQUERY)
+                refuse_others(tree, _OF_SUBQUERY)
                 lowered, alias = self.query(tree.this, env), tree.alias
             case exp.Table(this=exp.Identifier()):
-                _refuse_others(tree, _OF_TABLE)
+                refuse_others(tree, _OF_TABLE)
                 parts, alias = tuple(part.name for part in tree.parts), tree.alias_or_name
                 if len(parts) > 1 or parts[0].casefold() not in env:
                     return self._scan(parts, alias)
                 lowered = env[parts[0].casefold()]()
             case _:
                 hint = "Name tables, queries in parentheses and names of WITH after FROM."
-                raise _refused(tree, "the query reads something else than a table", hint)
+                raise refused(tree, "the query reads something else than a table", hint)
         return lowered.relation, Source(alias, lowered.shown)
 
     def _scan(self, parts: tuple[str, ...], alias: str) -> tuple[Relation, Source]:
@@ -222,15 +246,18 @@ class _Lowering:
         return scan, Source(alias, tuple(inner.items()))
 
     def _join(self, tree: exp.Join, sources: list[Source], env: _Env) -> tuple[list[Source], _Joined]:
-        if tree.args.get("using") or tree.args.get("method"):
-            raise _refused(tree, "a join names no condition (USING, NATURAL)", "Write ON a.id = b.id.")
-        _refuse_others(tree, _OF_JOIN)
+        if tree.args.get("method"):
+            raise refused(tree, "a join does not name its columns (NATURAL)", "Write USING (id), or ON a.id = b.id.")
+        refuse_others(tree, _OF_JOIN)
         kind = _JOINS.get((tree.side.upper(), tree.kind.upper()))
         if kind is None:
-            raise _refused(tree, "a join of this kind cannot be kept fresh", "Write INNER, LEFT, RIGHT or FULL JOIN.")
+            raise refused(tree, "a join of this kind cannot be kept fresh", "Write INNER, LEFT, RIGHT or FULL JOIN.")
         right, source = self._source(tree.this, env)
         if any(other.alias.casefold() == source.alias.casefold() for other in sources):
-            raise _refused(tree, f"two tables are called {source.alias}", "Give one of them an alias.")
+            raise refused(tree, f"two tables are called {source.alias}", "Give one of them an alias.")
+        if names := [part.name for part in tree.args.get("using") or ()]:
+            merged = using(names, sources, source, kind, self._fresh)
+            return merged.sources, _Joined(kind, right, merged.conditions, merged.items)
         scope = Scope((*sources, source), None)
         on = tree.args.get("on")
         conditions = tuple(self._expression(part, scope) for part in conjuncts(on)) if on is not None else ()
@@ -242,8 +269,7 @@ class _Lowering:
         waiting = list(conditions)
         relation = self._filtered(relation, () if _adds_rows(joins) else _taken(waiting, relation.columns))
         for index, join in enumerate(joins):
-            columns = (*relation.columns, *(join.relation.columns if join.kind not in ("semi", "anti") else ()))
-            now = [] if _adds_rows(joins[index + 1 :]) else _taken(waiting, columns)
+            now = [] if _adds_rows(joins[index + 1 :]) else _taken(waiting, join.columns(relation))
             if join.kind == "inner":
                 relation = self._inner(relation, join.relation, (*join.conditions, *now))
             else:
@@ -274,7 +300,8 @@ class _Lowering:
             case "right":
                 return self._left(right, left, on)
             case "full":
-                return self._full(left, right, on)
+                full = self._full(left, right, on)
+                return Project(full, (*plain(full.columns), *join.items), full.key) if join.items else full
         raise AssertionError(join.kind)
 
     def _left(self, left: Relation, right: Relation, on: Expr) -> LeftJoin:
@@ -284,7 +311,7 @@ class _Lowering:
     def _full(self, left: Relation, right: Relation, on: Expr) -> Relation:
         """The left join, and those of the right one that match nothing: each of the two walks its own table."""
         matched = self._left(left, right, on)
-        copied = _Copy(self._like)
+        copied = Copy(self._like)
         right_again, left_again = copied.relation(right), copied.relation(left)
         alone = Matched(right_again, left_again, copied.expression(on), negated=True)
         tag = self._fresh("part")
@@ -305,7 +332,7 @@ class _Lowering:
             case _:
                 raise AssertionError(condition)
         if not reads_only(both(on), (*left.columns, *right.columns)):
-            raise _refused(condition, "a subquery refers to a query two levels around it", "Write it as a join.")
+            raise refused(condition, "a subquery refers to a query two levels around it", "Write it as a join.")
         return Matched(left, right, both(on), negated)
 
     def _exists(self, tree: exp.Expr, scope: Scope, env: _Env) -> tuple[Relation, Sequence[Expr]]:
@@ -321,8 +348,8 @@ class _Lowering:
         values = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [tree.this]
         if _is_plain(query):
             body = self._body(query, self._with(query, env), scope)
-            relation, found = body.relation, [expression for _, expression in self._items(query, body.scope)]
-            open_conditions = body.open
+            found = [expression for _, expression in self._items(query.expressions, body.scope)]
+            relation, open_conditions = body.relation, body.open
         else:
             lowered = self.query(query, env)
             relation, found, open_conditions = lowered.relation, [col(inner) for _, inner in lowered.shown], ()
@@ -334,9 +361,11 @@ class _Lowering:
 
     # Subqueries that stand for a value.
 
-    def _with_scalars(self, relation: Relation, scope: Scope, tree: Expr, env: _Env) -> tuple[Relation, Expr]:
-        """The relation joined with the subqueries in the expression, and the expression over both."""
-        values: dict[str, Expr] = {}
+    def _with_scalars(
+        self, relation: Relation, scope: Scope, tree: Expr, values: dict[str, Expr], env: _Env
+    ) -> tuple[Relation, Expr]:
+        """The relation joined with the subqueries in the expression, and the expression with names in their place,
+        under which `values` has what they stand for."""
 
         def joined(node: exp.Expr) -> exp.Expr:
             nonlocal relation
@@ -347,26 +376,31 @@ class _Lowering:
             return exp.Placeholder(this=name)
 
         replaced = tree.copy().transform(joined)
+        return relation, replaced
+
+    def _with_condition(self, relation: Relation, scope: Scope, tree: Expr, env: _Env) -> Filter:
+        """The rows for which a condition with such subqueries holds."""
+        values: dict[str, Expr] = {}
+        relation, replaced = self._with_scalars(relation, scope, tree, values, env)
         resolved = self._expression(replaced, scope)
         if not reads_only(resolved, relation.columns):
-            raise _refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
-        return relation, resolved.transform(
-            lambda node: exp.paren(values[node.this]) if isinstance(node, exp.Placeholder) else node
-        )
+            raise refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
+        return Filter(relation, _filled(resolved, values))
 
     def _scalar(self, left: Relation, scope: Scope, tree: exp.Expr, env: _Env) -> tuple[Relation, Expr]:
         """An aggregate without groups is one row, whatever it reads. Where equalities tie it to the row around it, it
         is one row for each group of what they equate; where there is none, an aggregate of nothing."""
         clauses = ("group", "having", "distinct")
         if not isinstance(tree, exp.Select) or any(map(tree.args.get, clauses)) or len(tree.expressions) != 1:
-            raise _refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
+            raise refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
         body = self._body(tree, self._with(tree, env), scope)
-        ((_, value),) = self._items(tree, body.scope)
-        if not _aggregates(value) or not reads_only(value, body.relation.columns):
-            raise _refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
+        ((_, value),) = self._items(tree.expressions, body.scope)
+        windows = value.find(exp.Window) is not None
+        if windows or not has_aggregates(value) or not reads_only(value, body.relation.columns):
+            raise refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
         pairs = [self._correlated(condition, body.relation, left, tree) for condition in body.open]
         groups: list[Item] = [(self._like(inner.name), inner) for inner, _ in pairs]
-        folded = _Folded([], self._fresh)
+        folded = Folded([], self._fresh)
         value = folded(value)
         if not groups:
             one = (self._fresh("one"), number(0))
@@ -377,10 +411,10 @@ class _Lowering:
         on = both(
             exp.EQ(this=outer, expression=col(group)) for (_, outer), (group, _) in zip(pairs, groups, strict=True)
         )
-        counts = {column for column, call in folded.aggregates if _counts(call)}
+        zeros = {column for column, call in folded.aggregates if counts(call)}
         value = value.transform(
             lambda node: (
-                coalesce(node.copy(), number(0)) if isinstance(node, exp.Column) and node.name in counts else node
+                coalesce(node.copy(), number(0)) if isinstance(node, exp.Column) and node.name in zeros else node
             )
         )
         return LeftJoin(left, aggregate, on, left.key), value
@@ -398,30 +432,41 @@ class _Lowering:
                 ):
                     return one, other
         hint = "Equate columns of the same type, or write it as a join."
-        raise _refused(tree, "a subquery for a value refers to the query around it by more than equalities", hint)
+        raise refused(tree, "a subquery for a value refers to the query around it by more than equalities", hint)
 
     # SELECT, GROUP BY, HAVING.
 
-    def _items(self, tree: exp.Select, scope: Scope) -> list[tuple[str, Expr]]:
+    def _items(self, expressions: Sequence[Expr], scope: Scope) -> list[tuple[str, Expr]]:
         items: list[tuple[str, Expr]] = []
-        for item in tree.expressions:
+        for item in expressions:
             match item:
                 case exp.Star():
-                    _refuse_others(item, set())
+                    refuse_others(item, set())
                     items += [(shown, col(inner)) for shown, inner in scope.star()]
                 case exp.Column(this=exp.Star()):
-                    _refuse_others(item.this, set())
+                    refuse_others(item.this, set())
                     items += [(shown, col(inner)) for shown, inner in scope.star(item.table)]
                 case _:
-                    items.append((item.alias_or_name, self._expression(item.unalias(), scope, aggregates=True)))
+                    value = self._expression(item.unalias(), scope, aggregates=True, windows=True)
+                    items.append((item.alias_or_name, value))
         return items
 
-    def _output(self, tree: exp.Select, relation: Relation, scope: Scope) -> Lowered:
-        items = self._items(tree, scope)
-        grouped = tree.args.get("group") is not None or any(_aggregates(value) for _, value in items)
+    def _output(self, tree: exp.Select, relation: Relation, scope: Scope, env: _Env) -> Lowered:
+        values: dict[str, Expr] = {}
+        expressions: list[Expr] = []
+        for item in tree.expressions:
+            relation, replaced = self._with_scalars(relation, scope, item, values, env)
+            expressions.append(replaced)
+        items = [(name, _filled(value, values)) for name, value in self._items(expressions, scope)]
+        grouped = tree.args.get("group") is not None or any(has_aggregates(value) for _, value in items)
         if grouped or tree.args.get("having") is not None:
+            if values:
+                hint = "Put the groups into a query in FROM."
+                raise refused(tree, "a subquery for a value stands beside groups", hint)
             relation, items = self._grouped(tree, relation, scope, items)
-        return self._projected(relation, items)
+        made = windowed(relation, items, self._fresh)
+        self.notices += made.notices
+        return self._projected(made.relation, made.items)
 
     def _projected(self, relation: Relation, items: Sequence[tuple[str, Expr]]) -> Lowered:
         """Columns go on under their names; what is computed gets a new one."""
@@ -448,32 +493,34 @@ class _Lowering:
                 groups.append(
                     (self._like(value.name) if isinstance(value, exp.Column) else self._fresh("group"), value)
                 )
-        folded = _Folded(groups, self._fresh)
+        folded = Folded(groups, self._fresh)
         outputs = [(name, folded(value)) for name, value in items]
         having = self._having(tree, scope, items)
+        if having is not None and having.find(exp.Window) is not None:
+            raise BadSql("HAVING has a window function", detail=shown_as(having))
         kept = folded(having) if having is not None else None
         aggregates = folded.aggregates if groups else [(self._fresh("one"), number(0)), *folded.aggregates]
         aggregate = Aggregate(relation, tuple(groups), tuple(aggregates))
         for value in [*(value for _, value in outputs), *([kept] if kept is not None else [])]:
             if not reads_only(value, aggregate.columns):
-                raise BadSql("a column is neither in GROUP BY nor in an aggregate function", detail=_shown(value))
+                raise BadSql("a column is neither in GROUP BY nor in an aggregate function", detail=shown_as(value))
         return (Filter(aggregate, kept) if kept is not None else aggregate), outputs
 
     def _groups(self, tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Iterator[Expr]:
         clause = tree.args.get("group")
         if clause is None:
             return
-        _refuse_others(clause, {"expressions"})
+        refuse_others(clause, {"expressions"})
         for group in clause.expressions:
             if isinstance(group, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise _refused(group, *_OTHERS["grouping_sets"])
-            if _aggregates(group):
-                raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
+                raise refused(group, *GROUPING_SETS)
+            if has_aggregates(group):
+                raise BadSql("GROUP BY has an aggregate function", detail=shown_as(group))
             value = self._group(group.unnest(), scope, items)
             if isinstance(value, exp.Literal) or not set(columns_in(value)):
-                raise _refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
-            if _aggregates(value):
-                raise BadSql("GROUP BY has an aggregate function", detail=_shown(group))
+                raise refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
+            if has_aggregates(value) or value.find(exp.Window) is not None:
+                raise BadSql("GROUP BY has an aggregate or a window function", detail=shown_as(group))
             yield value
 
     def _group(self, tree: Expr, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr:
@@ -500,7 +547,7 @@ class _Lowering:
             if name not in given:
                 return node
             if scope.has(name) and given[name] != scope.resolved(node):
-                raise _refused(node, f"{name} in HAVING has two meanings", "Give the item another name with AS.")
+                raise refused(node, f"{name} in HAVING has two meanings", "Give the item another name with AS.")
             return exp.Placeholder(this=name)
 
         resolved = self._expression(clause.this.copy().transform(meant), scope, aggregates=True)
@@ -508,22 +555,27 @@ class _Lowering:
 
     # Expressions.
 
-    def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False) -> Expr:
-        """Over our own names; a function of one row, or of the rows of a group."""
+    def _expression(self, tree: Expr, scope: Scope, *, aggregates: bool = False, windows: bool = False) -> Expr:
+        """Over our own names; a function of one row, or of the rows of a group or a partition."""
         known = _IN_AGGREGATES if aggregates else KNOWN
         if (query := tree.find(exp.Query, exp.Values)) is not None:
             hint = "In WHERE, IN and EXISTS may have a subquery that is joined by AND to the rest; else write a join."
-            raise _refused(query, "a subquery stands where it cannot be kept fresh", hint)
-        if not aggregates and _aggregates(tree):
-            raise BadSql("an aggregate function stands where there are no groups", detail=_shown(tree))
+            raise refused(query, "a subquery stands where it cannot be kept fresh", hint)
+        if not aggregates and has_aggregates(tree):
+            raise BadSql("an aggregate function stands where there are no groups", detail=shown_as(tree))
         for node in tree.walk():
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
-                raise _refused(tree, "a star stands inside of an expression", "Name the columns.")
-            if isinstance(node, exp.Window):
-                raise _refused(node, "the query has a window function", "Compute it where the view is read.")
-            if not isinstance(node, known):
+                raise refused(tree, "a star stands inside of an expression", "Name the columns.")
+            if isinstance(node, exp.Window) and not windows:
+                hint = "Put it into a query in FROM, and use its column here."
+                raise refused(node, "a window function stands outside of SELECT", hint)
+            if isinstance(node, ONLY_OVER) and not is_of_window(node):
+                hint = "Write OVER (PARTITION BY ... ORDER BY ...) after it, or use min or max."
+                raise refused(node, "the function depends on the order of the rows", hint)
+            in_window = isinstance(node, PARTS) and node.find_ancestor(exp.Window) is not None
+            if not in_window and not isinstance(node, known):
                 hint = "Use operators and functions of columns; put names that are keywords in backticks."
-                raise _refused(node, "an expression is not known", hint)
+                raise refused(node, "an expression is not known", hint)
         return scope.resolved(tree)
 
     def _fresh(self, wish: str) -> str:
@@ -548,90 +600,11 @@ class _Lowering:
         return name
 
 
-class _Folded:
-    """Replaces groups and aggregates in expressions by columns, and gathers the aggregates."""
-
-    def __init__(self, groups: Sequence[Item], fresh: Callable[[str], str]) -> None:
-        self._groups = groups
-        self._fresh = fresh
-        self.aggregates: list[Item] = []
-
-    def __call__(self, tree: Expr) -> Expr:
-        return tree.copy().transform(self._column)
-
-    def _column(self, node: exp.Expr) -> exp.Expr:
-        for column, value in (*self._groups, *self.aggregates):
-            if node == value:
-                return col(column)
-        if not is_aggregate(node):
-            return node
-        self.aggregates.append((self._fresh("aggregate"), node.copy()))
-        return col(self.aggregates[-1][0])
-
-
-class _Copy:
-    """A relation once more, as other occurrences, under other names."""
-
-    def __init__(self, like: Callable[[str], str]) -> None:
-        self._like = like
-        self.names: dict[str, str] = {}
-
-    def relation(self, relation: Relation) -> Relation:
-        match relation:
-            case Scan():
-                occurrence = self._like(relation.occurrence)
-                return replace(
-                    relation, occurrence=occurrence, columns=self._new(relation.columns), key=self._key(relation)
-                )
-            case Filter():
-                return Filter(self.relation(relation.child), self.expression(relation.condition))
-            case Project():
-                child = self.relation(relation.child)
-                return Project(child, self._items(relation.items), self._key(relation))
-            case InnerJoin():
-                inputs = tuple(map(self.relation, relation.inputs))
-                return InnerJoin(inputs, tuple(map(self.expression, relation.conditions)), self._key(relation))
-            case LeftJoin():
-                left, right = self.relation(relation.left), self.relation(relation.right)
-                return LeftJoin(left, right, self.expression(relation.on), self._key(relation))
-            case Matched():
-                left, right = self.relation(relation.left), self.relation(relation.right)
-                return Matched(left, right, self.expression(relation.on), relation.negated)
-            case Aggregate():
-                child = self.relation(relation.child)
-                return Aggregate(child, self._items(relation.groups), self._items(relation.aggregates))
-            case Union():
-                children = tuple(map(self.relation, relation.children))
-                return Union(children, self._key(relation))
-
-    def _new(self, columns: Sequence[str]) -> tuple[str, ...]:
-        for column in columns:
-            if column not in self.names:
-                self.names[column] = self._like(column)
-        return tuple(self.names[column] for column in columns)
-
-    def _key(self, relation: Relation) -> tuple[str, ...]:
-        return tuple(self.names[column] for column in relation.key)
-
-    def _items(self, items: Sequence[Item]) -> tuple[Item, ...]:
-        values = [self.expression(value) for _, value in items]
-        return tuple(zip(self._new([column for column, _ in items]), values, strict=True))
-
-    def expression(self, tree: Expr) -> Expr:
-        return tree.copy().transform(lambda node: col(self.names[node.name]) if isinstance(node, exp.Column) else node)
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether this very node is a function of many rows."""
-    if isinstance(node, exp.Filter):
-        return True
-    if isinstance(node, exp.Anonymous):
-        return AGGREGATES.fullmatch(node.name.lower()) is not None
-    return isinstance(node, exp.AggFunc)
-
-
-def _aggregates(tree: Expr) -> bool:
-    return any(is_aggregate(node) for node in tree.walk())
+def _kept(tree: exp.Intersect | exp.Except, first: Expr, last: Expr) -> Expr:
+    """Whether a row that the sides from the first to the last one have is in the result."""
+    if isinstance(tree, exp.Intersect):
+        return exp.LT(this=first, expression=last)
+    return exp.EQ(this=last, expression=number(0))
 
 
 def _flat(tree: exp.Union) -> Iterator[exp.Expr]:
@@ -646,15 +619,14 @@ def _flat(tree: exp.Union) -> Iterator[exp.Expr]:
 def _inside(tree: exp.Expr) -> exp.Expr:
     """What stands in parentheses, which must have nothing of their own."""
     while isinstance(tree, exp.Subquery):
-        _refuse_others(tree, {"this"})
+        refuse_others(tree, {"this"})
         tree = tree.this
     return tree
 
 
-def _counts(call: Expr) -> bool:
-    """Whether the aggregate of nothing is 0."""
-    inner = call.this if isinstance(call, exp.Filter) else call
-    return isinstance(inner, exp.Count | exp.CountIf | exp.ApproxDistinct | exp.RegrCount)
+def _filled(tree: Expr, values: Mapping[str, Expr]) -> Expr:
+    """With what the names in place of subqueries stand for."""
+    return tree.transform(lambda node: exp.paren(values[node.this]) if isinstance(node, exp.Placeholder) else node)
 
 
 def _parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]], list[Expr]]:
@@ -681,7 +653,8 @@ def _is_plain(tree: exp.Expr) -> TypeGuard[exp.Select]:
     if not isinstance(tree, exp.Select):
         return False
     clauses = ("group", "having", "distinct")
-    return not any(tree.args.get(clause) for clause in clauses) and not any(map(_aggregates, tree.expressions))
+    over_many = any(has_aggregates(item) or item.find(exp.Window) is not None for item in tree.expressions)
+    return not over_many and not any(tree.args.get(clause) for clause in clauses)
 
 
 def _adds_rows(joins: Sequence[_Joined]) -> bool:
@@ -693,41 +666,3 @@ def _taken(waiting: list[Expr], columns: Sequence[str]) -> list[Expr]:
     now = [condition for condition in waiting if reads_only(condition, columns)]
     waiting[:] = [condition for condition in waiting if condition not in now]
     return now
-
-
-def _refuse_others(tree: exp.Expr, known: set[str]) -> None:
-    for part, value in tree.args.items():
-        if value and part.rstrip("_") not in known:
-            fact, hint = _OTHERS.get(part.rstrip("_"), (f"a clause is not known ({part})", "Leave it out."))
-            raise _refused(tree, fact, hint)
-
-
-_READER = "Leave it out here, and apply it where the view is read."
-_OTHERS = {
-    "limit": ("the query takes only some rows (LIMIT)", _READER),
-    "offset": ("the query takes only some rows (OFFSET)", _READER),
-    "sample": ("the query takes a sample of the rows", _READER),
-    "windows": ("the query has a window function", "Compute it where the view is read."),
-    "qualify": ("the query has a window function (QUALIFY)", "Compute it where the view is read."),
-    "laterals": ("the query can make several rows out of one (LATERAL)", "Explode where the view is read."),
-    "pivots": ("the query turns rows into columns (PIVOT)", _READER),
-    "version": ("the query reads one version of a table", "Leave it out: the view follows the table."),
-    "rollup": ("the query groups in several ways (ROLLUP)", "Write a UNION ALL of queries with GROUP BY."),
-    "cube": ("the query groups in several ways (CUBE)", "Write a UNION ALL of queries with GROUP BY."),
-    "grouping_sets": ("the query groups in several ways", "Write a UNION ALL of queries with GROUP BY."),
-    "all": ("the groups are not named (GROUP BY ALL)", "Name them."),
-    "except": ("a star is changed (EXCEPT)", "Name the columns that the view shall have."),
-    "replace": ("a star is changed (REPLACE)", "Name the columns that the view shall have."),
-}
-
-
-def _refused(tree: exp.Expr, fact: str, hint: str) -> UnsupportedQuery:
-    return UnsupportedQuery(fact, detail=_shown(tree), hint=hint)
-
-
-def _shown(tree: exp.Expr) -> str:
-    try:
-        text = " ".join(tree.sql(dialect="spark").split())
-    except (ValueError, TypeError, AttributeError):
-        return type(tree).__name__
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -15,14 +15,16 @@ from sqlglot import exp
 
 from tidefill.core.state import Occurrence
 from tidefill.errors import UnsupportedQuery
-from tidefill.views import sums
+from tidefill.views import sums, windows
 from tidefill.views.changes import IS, WAS, Changes, Script
 from tidefill.views.lowering import Lowered, TableColumns, lower
 from tidefill.views.relations import (
     Aggregate,
     Filter,
     Project,
+    Relation,
     Scan,
+    Windowed,
     every,
     narrowed,
     scans,
@@ -58,6 +60,7 @@ class Strategy(Enum):
     CHANGES = "changed rows are computed from changed rows"
     SUMS = "hidden counts and sums are kept"
     GROUPS = "affected groups are computed anew"
+    PARTITIONS = "affected partitions are computed anew"
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,10 @@ class ViewPlan:
     def key(self) -> tuple[str, ...]:
         return self.root.key
 
-    @cached_property
-    def aggregates(self) -> tuple[Aggregate, ...]:
-        """All of them, from the output down."""
-        return tuple(part for part in every(self.root) if isinstance(part, Aggregate))
+    @property
+    def adds_up(self) -> bool:
+        """Whether the last digits of floating-point outputs may depend on the order of the rows."""
+        return any(isinstance(part, Aggregate | Windowed) for part in every(self.root))
 
     def whole(self) -> exp.Query:
         """All of the view from `__tf_new_N`."""
@@ -108,7 +111,7 @@ class ViewPlan:
         """The columns and the mark of what the changes of these inputs do to the view."""
         changes = self._changes(changed)
         match self.strategy:
-            case Strategy.CHANGES:
+            case Strategy.CHANGES | Strategy.PARTITIONS:
                 query = changes.marked((*self.columns, *self.hidden), self.key, changes.delta(self.root))
             case Strategy.SUMS:
                 query = self._sums(changes)
@@ -235,15 +238,15 @@ def compile_view(
     lowered, notices = lower(tree, find)
     root = narrowed(_root(lowered, names))
     assert isinstance(root, Project)
-    plan = ViewPlan(root, tuple(names), Strategy.CHANGES, notices=notices)
+    has_windows = any(isinstance(part, Windowed) for part in every(root))
+    plan = ViewPlan(root, tuple(names), Strategy.PARTITIONS if has_windows else Strategy.CHANGES, notices=notices)
     child = _last_aggregate(root)
-    for inner in plan.aggregates:
-        if inner is not child:
-            _refuse_inexact(inner, plan, analyze)
+    for inner in _inner(root):
+        _refuse_inexact(inner, plan, analyze)
     if child is None:
         return plan
     if isinstance(root.child, Filter):
-        return replace(plan, strategy=Strategy.GROUPS, reason="HAVING looks at the whole group")
+        return replace(plan, strategy=Strategy.GROUPS, reason="a condition looks at the whole group")
     kept, other = sums.kept_of(child.aggregates)
     if other:
         return replace(plan, strategy=Strategy.GROUPS, reason=f"{other} cannot be added to")
@@ -259,6 +262,16 @@ def _last_aggregate(root: Project) -> Aggregate | None:
     return child if isinstance(child, Aggregate) else None
 
 
+def _inner(root: Project) -> Iterator[Aggregate | Windowed]:
+    """Those whose results are not just shown."""
+    last: set[Relation | None] = {_last_aggregate(root)}
+    relation = root.child
+    while isinstance(relation, Windowed):
+        last.add(relation)
+        relation = relation.child
+    yield from (part for part in every(root) if isinstance(part, Aggregate | Windowed) and part not in last)
+
+
 def _typed(kept: Sequence[sums.Kept], aggregate: Aggregate, plan: ViewPlan, analyze: Analyze) -> tuple[sums.Kept, ...]:
     if not kept:
         return ()
@@ -271,13 +284,14 @@ def _typed(kept: Sequence[sums.Kept], aggregate: Aggregate, plan: ViewPlan, anal
     return tuple(replace(one, kind=kind, result=result) for one, kind, result in zip(kept, kinds, found, strict=True))
 
 
-def _refuse_inexact(aggregate: Aggregate, plan: ViewPlan, analyze: Analyze) -> None:
+def _refuse_inexact(inner: Aggregate | Windowed, plan: ViewPlan, analyze: Analyze) -> None:
     """What lies above it would depend on the last digits of a sum, which another order of the rows changes."""
-    items = [(column, added) for column, value in aggregate.aggregates if (added := sums.added_up(value)) is not None]
+    calls = inner.aggregates if isinstance(inner, Aggregate) else windows.sums_of(inner)
+    items = [(column, added) for column, value in calls if (added := sums.added_up(value)) is not None]
     if not items:
         return
     changes = plan._changes(())
-    query = select(items, table(changes.rows(aggregate.child, "new")))
+    query = select(items, table(changes.rows(inner.child, "new")))
     kinds = analyze(changes.statement.ending(query), plan.scans)
     for (_, value), kind in zip(items, kinds, strict=True):
         if kind in ("float", "double"):

@@ -17,6 +17,7 @@ from tidefill.views.functions import (
     AGGREGATES,
     EXACT_AGGREGATES,
     GENERATORS,
+    PLACES,
     VOLATILE,
     VOLATILE_WITHOUT_ARGUMENTS,
     Call,
@@ -180,7 +181,8 @@ def check_query(source: Source) -> frozenset[str]:
     for call in found:
         rule = _rule_of(call)
         if rule is _AGGREGATE:
-            rule = None if EXACT_AGGREGATES.fullmatch(call.last_name) else _BY_CHANCE
+            known = EXACT_AGGREGATES.fullmatch(call.last_name) or PLACES.fullmatch(call.last_name)
+            rule = None if known else _BY_CHANCE
         if rule is not None:
             raise source.refusal(rule.fact, rule.hint, call.token.start, call.token.end)
     return frozenset(call.name for call in found)

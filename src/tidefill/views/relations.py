@@ -117,6 +117,23 @@ class Aggregate:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Windowed:
+    """Each row with what window functions say of it among the rows of its partition."""
+
+    child: Relation
+    partition: tuple[Expr, ...]
+    items: tuple[Item, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, *(column for column, _ in self.items))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.child.key
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Union:
     """All rows of all of them, which have the same columns; the key tells which one a row is from."""
 
@@ -128,7 +145,7 @@ class Union:
         return self.children[0].columns
 
 
-Relation: TypeAlias = Scan | Filter | Project | InnerJoin | LeftJoin | Matched | Aggregate | Union
+Relation: TypeAlias = Scan | Filter | Project | InnerJoin | LeftJoin | Matched | Aggregate | Windowed | Union
 
 
 def below(relation: Relation) -> tuple[Relation, ...]:
@@ -136,7 +153,7 @@ def below(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Scan():
             return ()
-        case Filter() | Project() | Aggregate():
+        case Filter() | Project() | Aggregate() | Windowed():
             return (relation.child,)
         case InnerJoin():
             return relation.inputs
@@ -190,6 +207,8 @@ def _expressions(relation: Relation) -> Iterator[Expr]:
             yield relation.on
         case Aggregate():
             yield from (value for _, value in (*relation.groups, *relation.aggregates))
+        case Windowed():
+            yield from (*relation.partition, *(value for _, value in relation.items))
 
 
 def _reading(relation: Relation, columns: Collection[str]) -> Relation:
@@ -199,7 +218,7 @@ def _reading(relation: Relation, columns: Collection[str]) -> Relation:
             return replace(
                 relation, columns=tuple(column for column, _ in kept), sources=tuple(source for _, source in kept)
             )
-        case Filter() | Project() | Aggregate():
+        case Filter() | Project() | Aggregate() | Windowed():
             return replace(relation, child=_reading(relation.child, columns))
         case InnerJoin():
             return replace(relation, inputs=tuple(_reading(part, columns) for part in relation.inputs))

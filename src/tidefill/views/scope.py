@@ -7,19 +7,25 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidefill.errors import BadSql
+from tidefill.errors import BadSql, UnsupportedQuery
 from tidefill.views.texts import HIDDEN, Expr, col
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something in FROM: the alias it goes by, and its columns by the names that the query may use."""
+    """Something in FROM: the alias it goes by, and its columns by the names that the query may use. `merged`: those
+    that USING put into one with others, and that are found only with the alias before them; in small letters."""
 
     alias: str
     columns: tuple[tuple[str, str], ...]
+    merged: frozenset[str] = frozenset()
 
     def find(self, written: str) -> list[str]:
         return [inner for shown, inner in self.columns if shown.casefold() == written.casefold()]
+
+    def find_bare(self, written: str) -> list[str]:
+        """Without an alias before it."""
+        return [] if written.casefold() in self.merged else self.find(written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +44,18 @@ class Scope:
         chosen = [source for source in self.sources if not alias or source.alias.casefold() == alias.casefold()]
         if not chosen:
             raise _unknown(f"{alias}.*")
-        return (pair for source in chosen for pair in source.columns if not pair[0].startswith(HIDDEN))
+        if alias and any(source.merged for source in chosen):
+            raise UnsupportedQuery(f"{alias}.* has columns that USING merged", hint="Name the columns.")
+        return (
+            (shown, inner)
+            for source in chosen
+            for shown, inner in source.columns
+            if not shown.startswith(HIDDEN) and shown.casefold() not in source.merged
+        )
 
     def has(self, written: str) -> bool:
         """Whether a name without a qualifier is a column of FROM itself."""
-        return any(source.find(written) for source in self.sources)
+        return any(source.find_bare(written) for source in self.sources)
 
     def _column(self, node: exp.Column) -> Expr:
         parts = [part.name for part in node.parts]
@@ -56,7 +69,7 @@ class Scope:
         """The column, and which of its fields is meant: `a.b` is column b of a, or field b of column a."""
         if len(parts) > 1 and (source := self._source(parts[0])) is not None and source.find(parts[1]):
             return _one(source.find(parts[1]), ".".join(parts)), parts[2:]
-        found = [inner for source in self.sources for inner in source.find(parts[0])]
+        found = [inner for source in self.sources for inner in source.find_bare(parts[0])]
         if found:
             return _one(found, ".".join(parts)), parts[1:]
         if self.outer is None:
