@@ -368,6 +368,7 @@ class Lake:
         view = View(
             session, plan, drivers, {scan.occurrence: empty[scan.table] for scan in plan.scans},
             lambda: self._frame(path, session),
+            lambda name: self._history(inputs[view.shape.tables[name]].location).survey().size,
         )  # fmt: skip
         schema = view.nothing().schema
         _refuse_another_plan(definition, plan, schema, drivers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
 import pytest
@@ -12,7 +12,7 @@ from sqlglot import exp
 from tests.incremental.history import run
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import World, connected
-from tidefill.views import changes, drivers, keys, lowering, plan, sums, texts, using
+from tidefill.views import changes, drivers, keys, limits, lowering, plan, sums, texts, using
 from tidefill.views.changes import Changes
 from tidefill.views.relations import LeftJoin, Matched, Relation, scans
 
@@ -114,6 +114,22 @@ def _a_count_of_nothing_is_null(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lowering, "counts", lambda call: False)
 
 
+def _limits_keep_null_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limits, "is_null", lambda value: exp.false())
+
+
+def _limits_of_what_comes(patch: pytest.MonkeyPatch) -> None:
+    def asked(step: str, columns: Sequence[str]) -> exp.Select:
+        return found(step, columns).where("__tf_w > 0") if "delta" in step else found(step, columns)
+
+    found = limits.asked
+    patch.setattr(limits, "asked", asked)
+
+
+def _limits_of_any_types(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limits, "one_to_one", lambda types, left, right: True)
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "old inputs are taken for new ones": (
         _always_new,
@@ -137,6 +153,9 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "EXCEPT and INTERSECT look at the left side only": (_except_does_not_take_away, ("EXCEPT", "INTERSECT")),
     "a row does not leave its old partition": (_only_where_rows_come, ("row number", "top of each group")),
     "a count of nothing is NULL": (_a_count_of_nothing_is_null, ("count by row", "value by row in SELECT")),
+    "NULL is outside of all limits": (_limits_keep_null_out, ("count distinct", "row number")),
+    "limits are those of rows that come": (_limits_of_what_comes, ("join of many to many", "foreign key join")),
+    "limits are taken across types": (_limits_of_any_types, ("join of other types",)),
     "changes are not netted": (_no_netting, ("left join", "join of aggregates")),
 }
 

@@ -4,6 +4,7 @@ plan. After every step the target is what the plan computes from nothing, which 
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
+from tidefill.views.limits import Reading
 from tidefill.views.lowering import TableColumns
 from tidefill.views.plan import Strategy, ViewPlan, compile_view
 from tidefill.views.relations import Scan
@@ -28,6 +30,7 @@ TABLES = {
     "c": TableColumns("c", (("id1", "int"), ("id2", "string"), ("g", "int"), ("d", "timestamp")), ("id1", "id2")),
 }
 KEYS = 10
+_LIMIT = re.compile(r'"(__tf_\d+_limits_(?:lo|hi)\d+)"')
 _DUCK = {"int": "INT", "bigint": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "timestamp": "TIMESTAMPTZ"}
 _SPARK = {
     "INTEGER": "int", "BIGINT": "bigint", "HUGEINT": "decimal(38,0)", "VARCHAR": "string", "DOUBLE": "double",
@@ -125,11 +128,13 @@ class World:
         self.user_sql = tree.sql(dialect="duckdb")
         names = [row[0] for row in self._run(f"DESCRIBE {self.user_sql}")]
         self.names = [f"u{index}" for index, _ in enumerate(names)]
-        self._texts: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._texts: dict[tuple[str, ...], tuple[tuple[str, str, tuple[str, ...]], ...]] = {}
         self.plan: ViewPlan = compile_view(tree, find, self.names, self._types)
         self.covered = [Covered(scan, KEYS) for scan in self.plan.scans]
         self.target: dict[Row, Row] = {}
         self.checks = 0
+        self.limits = 0
+        self.share_large = 0.5
 
     def _run(self, sql: str) -> list[Row]:
         return self.connection.execute(sql).fetchall()
@@ -154,16 +159,36 @@ class World:
 
     def _changes(self, changed: tuple[str, ...]) -> list[Row]:
         if changed not in self._texts:
-            script = self.plan.changes(changed)
-            stages = [
-                f'CREATE OR REPLACE TEMP TABLE "{name}" AS {stage.sql(dialect="duckdb")}'
-                for name, stage in script.stages
-            ]
-            self._texts[changed] = (*stages, script.last.sql(dialect="duckdb"))
-        *stages, last = self._texts[changed]
-        for stage in stages:
-            self._run(stage)
-        return self._run(last)
+            script = self.plan.changes(changed, self.reading)
+            stages = [(stage.name, stage.query.sql(dialect="duckdb"), stage.limits) for stage in script.stages]
+            self._texts[changed] = (*stages, ("", script.last.sql(dialect="duckdb"), ()))
+        *stages, (_, last, _) = self._texts[changed]
+        known: dict[str, str] = {}
+
+        def with_limits(text: str) -> str:
+            return _LIMIT.sub(lambda found: known[found[1]], text)
+
+        for name, text, limits in stages:
+            stage = with_limits(text)
+            if limits:
+                (values,) = self._run(stage)
+                known |= dict(zip(limits, map(_literal, values), strict=True))
+                self.limits += 1
+            else:
+                self._run(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {stage}')
+        return self._run(with_limits(last))
+
+    @cached_property
+    def reading(self) -> Reading:
+        """Some tables are too large to be read whole."""
+        kinds = {
+            column: dict(TABLES[scan.table].columns)[source]
+            for scan in self.plan.scans
+            for column, source in zip(scan.columns, scan.sources, strict=True)
+        }
+        large = [scan for scan in self.plan.scans if self.chance.random() < self.share_large]
+        columns = frozenset(column for scan in large for column in scan.columns)
+        return Reading(kinds, columns, target=self.chance.random() < self.share_large)
 
     # Steps.
 

@@ -15,27 +15,41 @@ from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
 from tidefill.errors import UpstreamReplaced
 from tidefill.ports import Halves, Merge
+from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
 from tidefill.spark.keeping import Kept
 from tidefill.spark.rowwise import same
 from tidefill.views.drivers import Drivers
+from tidefill.views.limits import NOTHING_KNOWN, Reading
 from tidefill.views.plan import TARGET, ViewPlan
 from tidefill.views.source import DIALECT
 from tidefill.views.texts import WEIGHT
 
+LARGE_BYTES = 32 << 20
 _NAMES = re.compile(r"`(__tf_\w+)`")
 
 
-def statement(session: SparkSession, query: exp.Query, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """What the query gives, where `__tf_...` are these frames. The names are known to this statement only."""
+NO_CONSTANTS: Mapping[str, str] = {}
+
+
+def statement(
+    session: SparkSession,
+    query: exp.Query,
+    inputs: Mapping[str, DataFrame],
+    constants: Mapping[str, str] = NO_CONSTANTS,
+) -> DataFrame:
+    """What the query gives, where `__tf_...` are these frames and constants. The names are known to this statement
+    only."""
     text = query.sql(dialect=DIALECT).replace("{", "{{").replace("}", "}}")
     needed = inputs.keys() & set(_NAMES.findall(text))
     frames: dict[str, Any] = {name: inputs[name] for name in needed}
-    return session.sql(_NAMES.sub(lambda found: f"{{{found[1]}}}" if found[1] in needed else found[0], text), **frames)
+    known = {**constants, **{name: f"{{{name}}}" for name in needed}}
+    return session.sql(_NAMES.sub(lambda found: known.get(found[1], found[0]), text), **frames)
 
 
 class View:
-    """`empty`: the inputs without rows, by occurrence; `target`: the view as it is."""
+    """`empty`: the inputs without rows, by occurrence; `target`: the view as it is. `sizes`: of the table that an
+    occurrence reads, in bytes."""
 
     def __init__(
         self,
@@ -44,12 +58,14 @@ class View:
         drivers: Drivers,
         empty: Mapping[Occurrence, DataFrame],
         target: Callable[[], DataFrame],
+        sizes: Callable[[Occurrence], int] = lambda name: 0,
     ) -> None:
         self._session = session
         self._plan = plan
         self._empty = dict(empty)
         self._target = target
         self._kept = Kept()
+        self._sizes = sizes
         self.shape = Shape(
             tables={scan.occurrence: scan.table for scan in plan.scans},
             walked=drivers.occurrences,
@@ -89,11 +105,28 @@ class View:
         inputs |= self._named("delta", deltas)
         inputs |= self._named("old", {name: self._before(name, delta, new[name]) for name, delta in deltas.items()})
         inputs[TARGET] = self._target()
-        script = self._plan.changes(halves)
+        chunks = [half for name, half in halves.items() if half.removed is self._empty[name]]
+        script = self._plan.changes(halves, NOTHING_KNOWN if chunks else self._reading())
+        constants: dict[str, str] = {}
         with translated():
-            for name, stage in script.stages:
-                inputs[name] = self._kept.keep(statement(self._session, stage, inputs))
-            return Merge(self._kept.keep(statement(self._session, script.last, inputs)), exact=True)
+            for stage in script.stages:
+                found = statement(self._session, stage.query, inputs, constants)
+                if stage.limits:
+                    constants |= dict(zip(stage.limits, _constants(found), strict=True))
+                else:
+                    inputs[stage.name] = self._kept.keep(found)
+            return Merge(self._kept.keep(statement(self._session, script.last, inputs, constants)), exact=True)
+
+    def _reading(self) -> Reading:
+        """What is small is read whole sooner than limits are found for it. A target of large tables may be large."""
+        types, large = dict[str, str](), set[str]()
+        for scan in self._plan.scans:
+            schema = self._empty[scan.occurrence].schema
+            for column, source in zip(scan.columns, scan.sources, strict=True):
+                types[column] = schema[source].dataType.simpleString()
+            if self._sizes(scan.occurrence) >= LARGE_BYTES:
+                large.update(scan.columns)
+        return Reading(types, large, target=bool(large))
 
     def _delta(self, name: Occurrence, half: Halves[DataFrame]) -> DataFrame:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""
@@ -112,6 +145,14 @@ class View:
     def _named(self, what: str, frames: Mapping[Occurrence, DataFrame]) -> dict[str, DataFrame]:
         numbers = {scan.occurrence: number for number, scan in enumerate(self._plan.scans)}
         return {f"__tf_{what}_{numbers[name]}": frame for name, frame in frames.items()}
+
+
+def _constants(limits: DataFrame) -> list[str]:
+    """The values of its one row, as constants in SQL."""
+    types = key_types(limits.schema, limits.columns)
+    (row,) = limits.select(*collectable(limits.columns, types)).collect()
+    values = key_of(tuple(row), types).values
+    return ["NULL" if value is None else literal(value, kind) for value, kind in zip(values, types, strict=True)]
 
 
 def _weighted(half: Halves[DataFrame]) -> DataFrame:

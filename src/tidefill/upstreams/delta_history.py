@@ -49,14 +49,15 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One look: the table's identity, its newest commits, and how long it keeps removed files. `moved`: something was
-    committed since the look before."""
+    """One look: the table's identity, its newest commits, how long it keeps removed files, and how many bytes it had
+    when that was last asked. `moved`: something was committed since the look before."""
 
     identity: str
     commits: dict[int, Commit]
     whole: bool
     kept_s: float
     stamp: tuple[Any, ...]
+    size: int
     looked_s: float
     read_s: float
     moved: bool
@@ -105,7 +106,8 @@ class DeltaHistory:
         commits, whole = self._commits(reach)
         kept_s = retention_s(detail["properties"].get(RETENTION, ""))
         moved = last is not None and max(commits) > last.head
-        return Survey(str(detail["id"]), commits, whole, kept_s, stamp, now_s, now_s, moved)
+        size = int(detail["sizeInBytes"] or 0)
+        return Survey(str(detail["id"]), commits, whole, kept_s, stamp, size, now_s, now_s, moved)
 
     def _read_on(self, last: Survey, reach: int | None, now_s: float) -> Survey | None:
         """The look after `last`, if the history shows that it is the same table."""

@@ -15,14 +15,16 @@ number of the occurrence. What did not change has no term in the statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from sqlglot import exp
 
 from tidefill.core.state import Occurrence
-from tidefill.views.keys import reads_only
+from tidefill.views import limits
+from tidefill.views.keys import conjuncts, reads_only
+from tidefill.views.limits import NOTHING_KNOWN, Reading, Tie, ties_of
 from tidefill.views.relations import (
     Aggregate,
     Filter,
@@ -34,6 +36,7 @@ from tidefill.views.relations import (
     Scan,
     Union,
     Windowed,
+    every,
     occurrences,
 )
 from tidefill.views.texts import (
@@ -61,10 +64,20 @@ WAS, IS = "__tf_was", "__tf_is"
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """Stages, each of which is computed once and kept under its name for those after it; then the last query."""
+class Stage:
+    """A query that is computed once and kept under its name for those after it; or, if it asks for `limits`, whose one
+    row gives the constants of these names."""
 
-    stages: tuple[tuple[str, exp.Query], ...]
+    name: str
+    query: exp.Query
+    limits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Stages, in their order, then the last query."""
+
+    stages: tuple[Stage, ...]
     last: exp.Query
 
 
@@ -74,6 +87,7 @@ class Statement:
     def __init__(self) -> None:
         self._steps: list[tuple[str, exp.Query]] = []
         self._stages: set[str] = set()
+        self._limits: dict[str, tuple[str, ...]] = {}
 
     def step(self, hint: str, query: exp.Query, *, stage: bool = False) -> str:
         """The step's name. A `stage` is small and asked for more than once, so it is worth keeping."""
@@ -83,6 +97,14 @@ class Statement:
             self._stages.add(name)
         return name
 
+    def limits(self, step: str, columns: Sequence[str], *, costly: bool) -> str:
+        """The name under which the limits of these columns of a step are known. One that is `costly` is kept for it."""
+        if costly:
+            self._stages.add(step)
+        name = self.step("limits", limits.asked(step, columns), stage=True)
+        self._limits[name] = tuple(end for index in range(len(columns)) for end in limits.constants(name, index))
+        return name
+
     def ending(self, query: exp.Query) -> exp.Query:
         """The whole as one query, with those steps that it needs."""
         return self._with(query, frozenset())[0]
@@ -90,37 +112,42 @@ class Statement:
     def script(self, query: exp.Query) -> Script:
         """The whole in stages."""
         last, needed = self._with(query, self._stages)
-        stages: list[tuple[str, exp.Query]] = []
+        stages: list[Stage] = []
         for name, step in reversed(self._steps):
             if name in self._stages and name in needed:
                 stage, more = self._with(step.copy(), self._stages)
-                stages.append((name, stage))
+                stages.append(Stage(name, stage, self._limits.get(name, ())))
                 needed |= more
         return Script(tuple(reversed(stages)), last)
 
     def _with(self, query: exp.Query, apart: Collection[str]) -> tuple[exp.Query, set[str]]:
         """The query with the steps that it needs, but for those that are kept apart; and the names of all."""
-        needed = _names(query)
+        needed = self._names(query)
         kept: list[tuple[str, exp.Query]] = []
         for name, step in reversed(self._steps):
             if name in needed and name not in apart:
-                needed |= _names(step)
+                needed |= self._names(step)
                 kept.append((name, step.copy()))
         if kept:
             ctes = [exp.CTE(this=step, alias=exp.TableAlias(this=name_of(name))) for name, step in reversed(kept)]
             query.set("with_", exp.With(expressions=ctes))
         return query, needed
 
-
-def _names(query: exp.Query) -> set[str]:
-    return {found.name for found in query.find_all(exp.Table)}
+    def _names(self, query: exp.Query) -> set[str]:
+        """The steps that it reads, and those whose limits it says."""
+        said = {column.name for column in query.find_all(exp.Column)} if self._limits else set()
+        limited = {name for name, known in self._limits.items() if not said.isdisjoint(known)}
+        return {found.name for found in query.find_all(exp.Table)} | limited
 
 
 class Changes:
     """Writes the steps of one statement, for inputs of which only some changed."""
 
-    def __init__(self, numbers: Mapping[Occurrence, int], changed: Collection[Occurrence]) -> None:
+    def __init__(
+        self, numbers: Mapping[Occurrence, int], changed: Collection[Occurrence], reading: Reading = NOTHING_KNOWN
+    ) -> None:
         self.statement = Statement()
+        self.reading = reading
         self._numbers = numbers
         self._changed = frozenset(changed)
         self._known: dict[tuple[int, str], str] = {}
@@ -144,6 +171,22 @@ class Changes:
         if known is None:
             known = self._known[id(relation), what] = self.statement.step(what, write())
         return known
+
+    def near(self, relation: Relation, at: At, step: str, ties: Iterable[Tie], *, costly: bool = False) -> str:
+        """The step with those of its rows that may be tied to rows of another step, as far as that spares reading."""
+        rows, helpful = self.rows(relation, at), self.reading.helpful(ties)
+        if not helpful:
+            return rows
+        columns = tuple(dict.fromkeys(tie.of_step for tie in helpful))
+        known = self.statement.limits(step, columns, costly=costly)
+        where = both(limits.within(col(tie.column), known, columns.index(tie.of_step)) for tie in helpful)
+        return self.statement.step("near", self._from(relation.columns, rows, where=where))
+
+    def near_affected(self, relation: Relation, at: At, affected: str, values: Sequence[Expr]) -> str:
+        """The same of rows that have one of the affected values."""
+        named = ((value, f"__tf_x{index}") for index, value in enumerate(values))
+        ties = [Tie(value.name, name, value.name) for value, name in named if isinstance(value, exp.Column)]
+        return self.near(relation, at, affected, ties)
 
     # Rows.
 
@@ -228,8 +271,10 @@ class Changes:
                 return self._delta_of_inner(relation)
             case LeftJoin() | Matched():
                 if not self.has_changed(relation.right):
-                    right = self.rows(relation.right, "new")
-                    return self._outer(relation, self.delta(relation.left), right, weighted=True)
+                    left = self.delta(relation.left)
+                    ties = ties_of(conjuncts(relation.on), relation.right.columns, relation.left.columns)
+                    right = self.near(relation.right, "new", left, ties, costly=not _is_simple(relation.left))
+                    return self._outer(relation, left, right, weighted=True)
                 return self._difference(relation, self._halves_of_outer(relation))
             case Aggregate():
                 return self._difference(relation, self._halves_of_groups(relation))
@@ -248,10 +293,11 @@ class Changes:
         terms = []
         for first, part in enumerate(relation.inputs):
             if self.has_changed(part):
-                steps = [
-                    self.rows(other, "old" if index < first else "new") for index, other in enumerate(relation.inputs)
-                ]
-                steps[first] = self.delta(part)
+                delta, costly, steps = self.delta(part), not _is_simple(part), []
+                for index, other in enumerate(relation.inputs):
+                    at: At = "old" if index < first else "new"
+                    ties = ties_of(relation.conditions, other.columns, part.columns)
+                    steps.append(delta if index == first else self.near(other, at, delta, ties, costly=costly))
                 terms.append(self._inner(relation, steps, first, weighted=True))
         return stacked(terms)
 
@@ -273,22 +319,33 @@ class Changes:
         concern is read, so that the large side of the join need not be moved."""
         left, right, on = relation.left, relation.right, relation.on
         keys = [col(column) for column in left.key]
-        concerned = select(_affected(keys), table(self.rows(left, "new")))
-        parts: list[exp.Query] = [joined(concerned, table(self.delta(right)), "semi", on)]
+        delta, equal = self.delta(right), conjuncts(on)
+        ties = ties_of(equal, left.columns, right.columns)
+        lefts_now = self.near(left, "new", delta, ties, costly=not _is_simple(right))
+        parts: list[exp.Query] = [joined(select(_affected(keys), table(lefts_now)), table(delta), "semi", on)]
         if self.has_changed(left):
             parts.append(select(_affected(keys), table(self.delta(left))))
         affected = self._distinct(stacked(parts), len(keys))
         halves: dict[At, exp.Query] = {}
         for at in _BOTH:
-            some = joined(self._from(left.columns, self.rows(left, at)), table(affected), "semi", _matching(keys))
+            lefts_at = self.near_affected(left, at, affected, keys)
+            some = joined(self._from(left.columns, lefts_at), table(affected), "semi", _matching(keys))
             lefts = self.statement.step("some", some, stage=True)
-            of_right = joined(self._from(right.columns, self.rows(right, at)), table(lefts), "semi", on)
+            rights = self.near(right, at, lefts, ties_of(equal, right.columns, left.columns))
+            of_right = joined(self._from(right.columns, rights), table(lefts), "semi", on)
             halves[at] = self._outer(relation, lefts, self.statement.step("some", of_right))
         return halves
 
     def _halves_of_groups(self, relation: Aggregate) -> dict[At, exp.Query]:
         affected = self.affected_groups(relation) if relation.groups else None
-        return {at: self.aggregated(relation, self.rows(relation.child, at), affected) for at in _BOTH}
+        return {at: self.groups_at(relation, at, affected) for at in _BOTH}
+
+    def groups_at(self, relation: Aggregate, at: At, affected: str | None) -> exp.Select:
+        """The affected groups, or the one row that is there without groups."""
+        if affected is None:
+            return self.aggregated(relation, self.rows(relation.child, at))
+        values = [value for _, value in relation.groups]
+        return self.aggregated(relation, self.near_affected(relation.child, at, affected, values), affected)
 
     def affected_groups(self, relation: Aggregate) -> str:
         """The step with the groups of all changed rows."""
@@ -299,7 +356,8 @@ class Changes:
         affected = self._affected_by(child, values)
         halves: dict[At, exp.Query] = {}
         for at in _BOTH:
-            some = joined(self._from(child.columns, self.rows(child, at)), table(affected), "semi", _matching(values))
+            rows = self.near_affected(child, at, affected, values)
+            some = joined(self._from(child.columns, rows), table(affected), "semi", _matching(values))
             halves[at] = self._windowed(relation, self.statement.step("some", some))
         return halves
 
@@ -358,6 +416,11 @@ def _affected(values: Sequence[Expr]) -> list[Item]:
 
 def _matching(values: Sequence[Expr]) -> Expr:
     return both(same(value.copy(), col(f"__tf_x{index}")) for index, value in enumerate(values))
+
+
+def _is_simple(relation: Relation) -> bool:
+    """Whether its changes are those of a table, row by row."""
+    return all(isinstance(part, Scan | Filter | Project) for part in every(relation))
 
 
 def _tied(relation: Relation, known: Collection[str], conditions: Sequence[Expr]) -> bool:

@@ -81,7 +81,7 @@ def sql(plan: ViewPlan) -> str:
     ]
     changes = plan.changes([scan.occurrence for scan in plan.scans])
     parts = ["-- from nothing", *inputs, plan.whole().sql(dialect="spark", pretty=True)]
-    for name, stage in changes.stages:
-        parts += [f"-- {name}", stage.sql(dialect="spark", pretty=True)]
+    for stage in changes.stages:
+        parts += [f"-- {stage.name}", stage.query.sql(dialect="spark", pretty=True)]
     parts += ["-- changes", changes.last.sql(dialect="spark", pretty=True)]
     return "\n".join(parts)

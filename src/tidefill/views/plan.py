@@ -17,6 +17,7 @@ from tidefill.core.state import Occurrence
 from tidefill.errors import UnsupportedQuery
 from tidefill.views import sums, windows
 from tidefill.views.changes import IS, WAS, Changes, Script
+from tidefill.views.limits import NOTHING_KNOWN, Reading, origins, within
 from tidefill.views.lowering import Lowered, TableColumns, lower
 from tidefill.views.relations import (
     Aggregate,
@@ -107,9 +108,9 @@ class ViewPlan:
         )
         return changes.statement.ending(select(self._outputs(), table(groups)))
 
-    def changes(self, changed: Collection[Occurrence]) -> Script:
+    def changes(self, changed: Collection[Occurrence], reading: Reading = NOTHING_KNOWN) -> Script:
         """The columns and the mark of what the changes of these inputs do to the view."""
-        changes = self._changes(changed)
+        changes = self._changes(changed, replace(reading, origin=self._origins))
         match self.strategy:
             case Strategy.CHANGES | Strategy.PARTITIONS:
                 query = changes.marked((*self.columns, *self.hidden), self.key, changes.delta(self.root))
@@ -119,8 +120,12 @@ class ViewPlan:
                 query = self._groups(changes)
         return changes.statement.script(query)
 
-    def _changes(self, changed: Collection[Occurrence]) -> Changes:
-        return Changes({scan.occurrence: index for index, scan in enumerate(self.scans)}, changed)
+    @cached_property
+    def _origins(self) -> dict[str, str]:
+        return origins(self.root)
+
+    def _changes(self, changed: Collection[Occurrence], reading: Reading = NOTHING_KNOWN) -> Changes:
+        return Changes({scan.occurrence: index for index, scan in enumerate(self.scans)}, changed, reading)
 
     # Hidden counts and sums.
 
@@ -151,7 +156,7 @@ class ViewPlan:
         changed = changes.aggregated(replace(aggregate, aggregates=tuple(added)), changes.delta(aggregate.child))
         change = step("change", changed, stage=True)
         extremes = any(one.extreme for one in self.kept)
-        before = step("before", self._before(groups, change))
+        before = step("before", self._before(changes, groups, change))
         after = step("after", self._after(groups, before, change), stage=extremes)
         columns = [*groups, *(one.column for one in self._hidden), WAS]
         sources = [select(plain(columns), table(after), where=not_(col("__tf_lost")))]
@@ -162,7 +167,7 @@ class ViewPlan:
             [*self._outputs(), (MARK, _mark_of_count(bool(groups)))], table(every), where=_is_something(bool(groups))
         )
 
-    def _before(self, groups: Sequence[str], change: str) -> exp.Query:
+    def _before(self, changes: Changes, groups: Sequence[str], change: str) -> exp.Query:
         """What the target has of the changed groups."""
         columns = [f"{HIDDEN}k{index}" for index, _ in enumerate(groups)]
         keys = list(zip(columns, map(col, self.key), strict=True)) if groups else []
@@ -170,7 +175,13 @@ class ViewPlan:
         query = select([*((name, col(key.name, "t")) for name, key in keys), *hidden], table(TARGET, "t"))
         if not groups:
             return query
-        on = both(same(col(key.name, "t"), col(group, "d")) for (_, key), group in zip(keys, groups, strict=True))
+        pairs = [(col(key.name, "t"), group) for (_, key), group in zip(keys, groups, strict=True)]
+        known = [group for group in groups if changes.reading.target and changes.reading.comparable(group, group)]
+        if known:
+            name = changes.statement.limits(change, known, costly=False)
+            where = [within(key, name, known.index(group)) for key, group in pairs if group in known]
+            query = query.where(*where, copy=False)
+        on = both(same(key, col(group, "d")) for key, group in pairs)
         return joined(query, table(change, "d"), "semi", on)
 
     def _after(self, groups: Sequence[str], before: str, change: str) -> exp.Query:
@@ -194,7 +205,8 @@ class ViewPlan:
         named: list[Item] = [(f"__tf_x{index}", col(group)) for index, group in enumerate(groups)]
         which = both([lost, some] if groups else [lost])
         anew = step("anew", select([*named, (WAS, col(WAS))], table(after), where=which))
-        child = changes.rows(aggregate.child, "new")
+        values = [value for _, value in aggregate.groups]
+        child = changes.near_affected(aggregate.child, "new", anew, values)
         groups_anew = step("groups", self._with_hidden(changes, child, anew))
         on = both(same(col(group), col(name)) for group, (name, _) in zip(groups, named, strict=True))
         again = joined(select(plain(columns), table(groups_anew)), table(anew), "inner", on)
@@ -207,7 +219,7 @@ class ViewPlan:
     def _groups(self, changes: Changes) -> exp.Query:
         aggregate, step = self._aggregate, changes.statement.step
         affected = changes.affected_groups(aggregate) if aggregate.groups else None
-        source = step("anew", changes.aggregated(aggregate, changes.rows(aggregate.child, "new"), affected))
+        source = step("anew", changes.groups_at(aggregate, "new", affected))
         where = self.root.child.condition if isinstance(self.root.child, Filter) else None
         now = step("now", select([*self.root.items, (IS, exp.true())], table(source), where=where))
         columns = self.root.columns
