@@ -1,6 +1,6 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo lint types simulate bench-lake bench-replica soak ci
+.PHONY: help setup test demo lint types simulate bench-lake bench-replica bench-views soak ci
 
 bin := .venv/bin
 ready := .venv/.ready
@@ -37,6 +37,9 @@ bench-lake: $(ready) ## measure a backfill against CTAS, and a live step against
 bench-replica: $(ready) ## measure a replica of PostgreSQL against Spark's own reader and MERGE (PEERS=1: and others; fifteen minutes)
 	@if [[ "$$PEERS" == 1 ]]; then scripts/bootstrap --group peers; fi
 	@$(bin)/python -m benchmarks.replica
+
+bench-views: $(ready) ## measure a step of a view against the query computed anew (twenty minutes)
+	@$(bin)/python -m benchmarks.views
 
 soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)
 	@$(bin)/tidefill simulate --seeds 20000

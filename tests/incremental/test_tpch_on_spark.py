@@ -1,0 +1,60 @@
+"""TPC-H's queries as views, through real commits: after every refresh each is its query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.tpch import make_tables, refresh, register
+from tests.incremental.tpch import QUERIES
+from tidefill import connect
+from tidefill.engine import Engine
+
+REFUSED = {11}
+SOME = (3, 4)
+ORDERS = 15
+
+
+def keep_fresh(spark: SparkSession, folder: Path, numbers: Sequence[int], scale: float, rounds: int) -> None:
+    """Views over the tables, and so many refreshes of these."""
+    make_tables(spark, folder, scale)
+    with connect(spark, folder / "lake", folder / "store") as engine:
+        register(engine, folder)
+        for number in numbers:
+            engine.create_view(f"q{number}", QUERIES[number], verify=False)
+        engine.run_once()
+        for number in range(rounds):
+            refresh(spark, folder, number, ORDERS)
+            engine.run_once()
+            for query in numbers:
+                assert_equal(engine, query)
+
+
+def assert_equal(engine: Engine, number: int) -> None:
+    """The view is its query; of numbers with a point the last digits may differ."""
+    found, wanted = engine.table(f"q{number}"), engine.query(QUERIES[number])
+    assert found.dtypes == wanted.dtypes, f"query {number}"
+    rows = [sorted(map(rounded, frame.collect()), key=str) for frame in (found, wanted)]
+    assert rows[0] == rows[1], f"query {number}"
+
+
+def rounded(row: Sequence[object]) -> tuple[object, ...]:
+    """Floats to nine digits."""
+    return tuple(float(f"{value:.9g}") if isinstance(value, float) else value for value in row)
+
+
+def test_a_join_and_a_semi_join_stay_fresh(spark: SparkSession, tmp_path: Path) -> None:
+    keep_fresh(spark, tmp_path, SOME, 0.01, 1)
+
+
+@pytest.mark.soak
+def test_every_query_stays_fresh(spark: SparkSession, tmp_path: Path) -> None:
+    keep_fresh(spark, tmp_path, [number for number in QUERIES if number not in REFUSED], 0.01, 1)
+
+
+@pytest.mark.soak
+def test_every_query_stays_fresh_for_ten_rounds(spark: SparkSession, tmp_path: Path) -> None:
+    keep_fresh(spark, tmp_path, [number for number in QUERIES if number not in REFUSED], 0.1, 10)
