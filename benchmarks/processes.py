@@ -14,13 +14,13 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def _family(root: int) -> list[list[int]]:
-    """What /proc says, in numbers, of a process and of all that it started."""
+    """What /proc says, in numbers, of a process and of all that it started; its own number in place of its state."""
     known: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
                 words = (folder / "stat").read_text().rpartition(")")[2].split()
-                known[int(folder.name)] = [0, *map(int, words[1:])]
+                known[int(folder.name)] = [int(folder.name), *map(int, words[1:])]
     ours = {root} & known.keys()
     while more := {pid for pid, numbers in known.items() if numbers[1] in ours} - ours:
         ours |= more
@@ -35,6 +35,16 @@ def cpu_s() -> float:
 def rss_bytes(root: int) -> int:
     """Memory that a process and its children have now. (A local PostgreSQL is nobody's child.)"""
     return sum(numbers[21] for numbers in _family(root)) * PAGE_BYTES
+
+
+def read_bytes() -> int:
+    """What the children of this process have asked the system to read, from files for the most part."""
+    total = 0
+    for numbers in _family(os.getpid()):
+        with suppress(OSError):
+            lines = Path(f"/proc/{numbers[0]}/io").read_text().splitlines() if numbers[0] != os.getpid() else []
+            total += sum(int(line.split()[1]) for line in lines if line.startswith("rchar:"))
+    return total
 
 
 class Most(threading.Thread):

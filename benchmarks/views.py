@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from benchmarks.merge import timed
+from benchmarks.processes import read_bytes
 from benchmarks.tpch import make_tables, register
 from tidefill import connect
 from tidefill.core.step import Reason
@@ -64,21 +64,10 @@ class Measured:
     steps: dict[str, Cost] = field(default_factory=dict)
 
 
-class Meter:
-    """How many bytes Spark has read, by what it says of its executors."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._context: Any = spark.sparkContext._jsc.sc()
-
-    def _read_bytes(self) -> int:
-        self._context.listenerBus().waitUntilEmpty()
-        executors = self._context.statusStore().executorList(False)
-        return sum(int(executors.apply(index).totalInputBytes()) for index in range(executors.size()))
-
-    def cost(self, work: Callable[[], object]) -> Cost:
-        """Of some work."""
-        before = self._read_bytes()
-        return Cost(timed(work), self._read_bytes() - before)
+def cost(work: Callable[[], object]) -> Cost:
+    """Of some work. (Spark itself does not count what it reads of a local disk.)"""
+    before = read_bytes()
+    return Cost(timed(work), read_bytes() - before)
 
 
 def changes(items: int) -> Iterator[tuple[str, str]]:
@@ -119,7 +108,7 @@ def measure(spark: SparkSession, folder: Path) -> dict[str, Measured]:
     """Every view, built and kept beside the others."""
     make_tables(spark, folder, SCALE, TABLES)
     items = spark.read.format("delta").load(str(folder / "lineitem")).count()
-    meter, found = Meter(spark), dict[str, Measured]()
+    found: dict[str, Measured] = {}
     with connect(spark, folder / "lake", folder / "store") as engine:
         register(engine, folder, TABLES)
         names = {title: f"v{number}" for number, title in enumerate(VIEWS)}
@@ -128,7 +117,7 @@ def measure(spark: SparkSession, folder: Path) -> dict[str, Measured]:
         for title, sql in VIEWS.items():
             path = str(folder / f"anew-{names[title]}")
             anew(spark, engine, sql, path)
-            found[title] = Measured(meter.cost(lambda: anew(spark, engine, sql, path)))  # noqa: B023
+            found[title] = Measured(cost(lambda: anew(spark, engine, sql, path)))  # noqa: B023
             shutil.rmtree(path)
             print(f"{title}: anew {found[title].anew.s:.1f} s", flush=True)
         service = engine._service(hurry=True)
@@ -141,9 +130,9 @@ def measure(spark: SparkSession, folder: Path) -> dict[str, Measured]:
         for change, which in changes(items):
             write(spark, folder, which)
             for title in VIEWS:
-                cost = meter.cost(lambda: step(engine, service, names[title]))  # noqa: B023
-                found[title].steps[change] = cost
-                print(f"{title}, {change}: {cost.s:.1f} s, {cost.read_bytes / 1e6:.1f} MB", flush=True)
+                took = cost(lambda: step(engine, service, names[title]))  # noqa: B023
+                found[title].steps[change] = took
+                print(f"{title}, {change}: {took.s:.1f} s, {took.read_bytes / 1e6:.1f} MB", flush=True)
     return found
 
 
@@ -157,7 +146,7 @@ def report(found: dict[str, Measured], items: int) -> str:
         "",
         f"{machine}; TPC-H at scale {SCALE:g}, {items:,} items in the order of their key. Items are updated by "
         "somebody else; a step takes that in. Beside it the query computed anew and its table overwritten. Seconds, "
-        "and megabytes that Spark read; in bold the step's shares of the whole. One round after a warm-up.",
+        "and megabytes that its Java read; in bold the step's shares of the whole. One round after a warm-up.",
         "",
         "| | " + " | ".join(titles) + " |",
         "|---" * (len(titles) + 1) + "|",
@@ -166,9 +155,9 @@ def report(found: dict[str, Measured], items: int) -> str:
     for change in next(iter(found.values())).steps:
         cells = []
         for one in found.values():
-            cost = one.steps[change]
-            share = cost.s / one.anew.s, cost.read_bytes / max(1, one.anew.read_bytes)
-            cells.append(f"{cost.s:.1f} s, {cost.read_bytes / 1e6:,.0f} MB: **{share[0]:.2f}**, **{share[1]:.2f}**")
+            took = one.steps[change]
+            share = took.s / one.anew.s, took.read_bytes / max(1, one.anew.read_bytes)
+            cells.append(f"{took.s:.1f} s, {took.read_bytes / 1e6:,.0f} MB: **{share[0]:.2f}**, **{share[1]:.2f}**")
         lines.append(f"| {change} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -27,11 +27,13 @@ F = TypeVar("F")
 @dataclass(frozen=True, slots=True)
 class Halves(Generic[F]):
     """The net changes of covered rows. `removed`: old images that were covered, or, without `images`, the keys of every
-    changed row. `added`: new images that are covered. A row that is in both was updated."""
+    changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
+    to read them again costs nothing."""
 
     removed: F
     added: F
     images: bool
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

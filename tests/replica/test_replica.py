@@ -20,6 +20,8 @@ from tidefill.ports import Compared
 from tidefill.upstreams import postgres as postgres_upstream
 from tidefill.upstreams import postgres_backlog
 
+BY_AMOUNT = "SELECT amount, count(*) AS n, sum(id) AS ids FROM"
+
 
 class Shop:
     """An engine with a connection `shop`, and a table of orders there that is published for us."""
@@ -44,6 +46,10 @@ class Shop:
     def rows(self) -> list[tuple[object, ...]]:
         """Of the table."""
         return sorted(self.postgres.execute(f"SELECT * FROM {self.orders}"))
+
+    def by_amount(self) -> list[tuple[object, ...]]:
+        """Of the table, by groups."""
+        return sorted(self.postgres.execute(f"{BY_AMOUNT} {self.orders} GROUP BY amount"))
 
     def copied(self, name: str = "copy") -> list[tuple[object, ...]]:
         """Of the replica."""
@@ -73,15 +79,19 @@ def test_a_replica_is_filled_kept_fresh_and_dropped(shop: Shop) -> None:
     # R23
     shop.create()
     job = shop.engine.create_replica("copy", shop.source, publication=shop.orders, chunk_rows=300)
-    job.wait(120)
+    view = shop.engine.create_view("by_amount", f"{BY_AMOUNT} copy GROUP BY amount", verify=False)
+    view.wait(240)
     assert shop.copied() == shop.rows()
+    assert shop.copied("by_amount") == shop.by_amount()
     shop.postgres.execute(f"UPDATE {shop.orders} SET amount = -1 WHERE mod(id, 7) = 0")
     shop.postgres.execute(f"DELETE FROM {shop.orders} WHERE id BETWEEN 100 AND 200")
     shop.postgres.execute(f"UPDATE {shop.orders} SET id = id + 5000 WHERE id < 10")
     shop.postgres.execute(f"INSERT INTO {shop.orders} VALUES (9999, 1, NULL)")
     shop.engine.run_once()
     assert shop.copied() == shop.rows()
+    assert shop.copied("by_amount") == shop.by_amount()
     assert len(slots(shop.postgres)) == 1
+    view.drop()
     job.drop()
     job.wait(60, gone=True)
     assert slots(shop.postgres) == []

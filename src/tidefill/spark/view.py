@@ -96,8 +96,8 @@ class View:
     def changes(
         self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
     ) -> Merge[DataFrame]:
-        """By the plan's script for just the inputs that changed. What is asked for again and again is computed here, so
-        that Spark need not plan and compute it each time."""
+        """By the plan's script for just the inputs that changed. What is asked for more than once is computed here, so
+        that Spark need not plan and compute it each time; the last of it is the target's to keep."""
         assert all(half.images for half in halves.values()), "a view needs both images of a change"
         self._kept.let_go()
         deltas = {name: self._delta(name, half) for name, half in halves.items()}
@@ -115,7 +115,7 @@ class View:
                     constants |= dict(zip(stage.limits, _constants(found), strict=True))
                 else:
                     inputs[stage.name] = self._kept.keep(found)
-            return Merge(self._kept.keep(statement(self._session, script.last, inputs, constants)), exact=True)
+            return Merge(statement(self._session, script.last, inputs, constants), exact=True)
 
     def _reading(self) -> Reading:
         """What is small is read whole sooner than limits are found for it. A target of large tables may be large."""
@@ -130,7 +130,7 @@ class View:
 
     def _delta(self, name: Occurrence, half: Halves[DataFrame]) -> DataFrame:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""
-        if half.removed is self._empty[name]:
+        if half.kept or half.removed is self._empty[name]:
             return _weighted(half)
         with translated(UpstreamReplaced):
             return self._kept.keep(_weighted(half))

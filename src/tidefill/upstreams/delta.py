@@ -200,13 +200,10 @@ class DeltaUpstream:
             return Halves(nothing, nothing, images=True)
         with translated(UpstreamReplaced):
             known = self._netted
-            if known is not None and (known.after, known.upto, known.coverage) == (after, upto, coverage):
-                net = known.frame
-            else:
-                net = self._net(after, upto, coverage)
-            return Halves(
-                net.where(f.col(WEIGHT) < 0).drop(WEIGHT), net.where(f.col(WEIGHT) > 0).drop(WEIGHT), images=True
-            )
+            kept = known is not None and (known.after, known.upto, known.coverage) == (after, upto, coverage)
+            net = known.frame if known is not None and kept else self._net(after, upto, coverage)
+            removed, added = (net.where(f.col(WEIGHT) * sign > 0).drop(WEIGHT) for sign in (-1, 1))
+            return Halves(removed, added, images=True, kept=kept)
 
     def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:
         weighted = self._weighted(after, upto)
