@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from tests.incremental.world import KEYS, World
 from tidefill.views.drivers import choose
+
+
+def move_and_lessen(world: World) -> None:
+    """For a minimum by groups of `a` over `b`: a row of `a` goes to another group while its row of `b` gets a lesser
+    value, which so comes to the old group and goes again."""
+    world.data["a"] = {(1,): (1, 0, Decimal("1.00"), "a"), (3,): (3, 0, Decimal("1.00"), "a")}
+    world.data["b"] = {(1,): (1, 1, 5, "a", 0.0), (3,): (3, 3, 4, "a", 0.0)}
+    world.begin()
+    world.data["a"][(1,)] = (1, 1, Decimal("1.00"), "a")
+    world.data["b"][(1,)] = (1, 1, 2, "a", 0.0)
+    world.step()
 
 
 def run(world: World, steps: int) -> int:

@@ -9,7 +9,7 @@ from decimal import Decimal
 import duckdb
 import pytest
 
-from tests.incremental.history import run
+from tests.incremental.history import move_and_lessen, run
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import World, connected
 
@@ -25,6 +25,10 @@ def test_a_view_is_its_query_over_what_is_covered(name: str, connection: duckdb.
     for seed in range(2):
         chance = random.Random(f"{name} {seed}")
         run(World(DIRECTED[name], chance, connection), steps=7)
+
+
+def test_a_value_that_comes_and_goes_within_a_step_is_no_extreme(connection: duckdb.DuckDBPyConnection) -> None:
+    move_and_lessen(World(DIRECTED["min of a join"], random.Random(1), connection))
 
 
 def test_a_row_that_comes_and_goes_within_a_step_makes_no_group(connection: duckdb.DuckDBPyConnection) -> None:

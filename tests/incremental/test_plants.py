@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from tests.incremental.history import run
+from tests.incremental.history import move_and_lessen, run
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import World, connected
 from tidefill.views import changes, drivers, keys, limits, lowering, plan, sums, texts, using
@@ -48,7 +48,12 @@ def _keys_by_plain_equality(patch: pytest.MonkeyPatch) -> None:
 
 
 def _never_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sums, "lost", lambda kept, before, change: exp.false())
+    patch.setattr(sums, "lost", lambda kept, before, change, *, netted: exp.false())
+
+
+def _what_comes_stays(patch: pytest.MonkeyPatch) -> None:
+    found = sums.lost
+    patch.setattr(sums, "lost", lambda kept, before, change, *, netted: found(kept, before, change, netted=True))
 
 
 def _sums_without_a_sign(patch: pytest.MonkeyPatch) -> None:
@@ -168,6 +173,14 @@ def test_a_broken_rule_is_noticed(
     put_in(monkeypatch)
     for name in names:
         assert _fails(DIRECTED[name], connection), f"{name} does not notice that {plant}"
+
+
+def test_it_is_noticed_that_what_comes_is_taken_to_stay(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _what_comes_stays(monkeypatch)
+    with pytest.raises(AssertionError, match="min"):
+        move_and_lessen(World(DIRECTED["min of a join"], random.Random(1), connection))
 
 
 def _fails(sql: str, connection: duckdb.DuckDBPyConnection) -> bool:

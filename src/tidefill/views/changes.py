@@ -273,7 +273,7 @@ class Changes:
                 if not self.has_changed(relation.right):
                     left = self.delta(relation.left)
                     ties = ties_of(conjuncts(relation.on), relation.right.columns, relation.left.columns)
-                    right = self.near(relation.right, "new", left, ties, costly=not _is_simple(relation.left))
+                    right = self.near(relation.right, "new", left, ties, costly=not is_simple(relation.left))
                     return self._outer(relation, left, right, weighted=True)
                 return self._difference(relation, self._halves_of_outer(relation))
             case Aggregate():
@@ -293,7 +293,7 @@ class Changes:
         terms = []
         for first, part in enumerate(relation.inputs):
             if self.has_changed(part):
-                delta, costly, steps = self.delta(part), not _is_simple(part), []
+                delta, costly, steps = self.delta(part), not is_simple(part), []
                 for index, other in enumerate(relation.inputs):
                     at: At = "old" if index < first else "new"
                     ties = ties_of(relation.conditions, other.columns, part.columns)
@@ -321,7 +321,7 @@ class Changes:
         keys = [col(column) for column in left.key]
         delta, equal = self.delta(right), conjuncts(on)
         ties = ties_of(equal, left.columns, right.columns)
-        lefts_now = self.near(left, "new", delta, ties, costly=not _is_simple(right))
+        lefts_now = self.near(left, "new", delta, ties, costly=not is_simple(right))
         parts: list[exp.Query] = [joined(select(_affected(keys), table(lefts_now)), table(delta), "semi", on)]
         if self.has_changed(left):
             parts.append(select(_affected(keys), table(self.delta(left))))
@@ -418,7 +418,7 @@ def _matching(values: Sequence[Expr]) -> Expr:
     return both(same(value.copy(), col(f"__tf_x{index}")) for index, value in enumerate(values))
 
 
-def _is_simple(relation: Relation) -> bool:
+def is_simple(relation: Relation) -> bool:
     """Whether its changes are those of a table, row by row."""
     return all(isinstance(part, Scan | Filter | Project) for part in every(relation))
 

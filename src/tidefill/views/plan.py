@@ -16,7 +16,7 @@ from sqlglot import exp
 from tidefill.core.state import Occurrence
 from tidefill.errors import UnsupportedQuery
 from tidefill.views import sums, windows
-from tidefill.views.changes import IS, WAS, Changes, Script
+from tidefill.views.changes import IS, WAS, Changes, Script, is_simple
 from tidefill.views.limits import NOTHING_KNOWN, Reading, origins, within
 from tidefill.views.lowering import Lowered, TableColumns, lower
 from tidefill.views.relations import (
@@ -184,16 +184,20 @@ class ViewPlan:
         on = both(same(key, col(group, "d")) for key, group in pairs)
         return joined(query, table(change, "d"), "semi", on)
 
+    @property
+    def _lost(self) -> Expr:
+        return sums.lost(self.kept, "t", "d", netted=is_simple(self._aggregate.child))
+
     def _after(self, groups: Sequence[str], before: str, change: str) -> exp.Query:
         """The groups as they are now, without those for which nothing changed."""
         items: list[Item] = [(group, col(group, "d")) for group in groups]
         merged = [(one.column, sums.together(one, col(one.column, "t"), col(one.column, "d"))) for one in self._hidden]
-        items += [*merged, (WAS, not_(is_null(col(sums.ROWS, "t")))), ("__tf_lost", sums.lost(self.kept, "t", "d"))]
+        items += [*merged, (WAS, not_(is_null(col(sums.ROWS, "t")))), ("__tf_lost", self._lost)]
         on = both(same(col(f"{HIDDEN}k{index}", "t"), col(group, "d")) for index, group in enumerate(groups))
         unchanged = both(
             same(col(one.column, "t"), value.copy()) for one, (_, value) in zip(self._hidden, merged, strict=True)
         )
-        where = exp.or_(not_(unchanged), sums.lost(self.kept, "t", "d"))
+        where = exp.or_(not_(unchanged), self._lost)
         return joined(select(items, table(change, "d"), where=where), table(before, "t"), "left", on)
 
     def _anew(self, changes: Changes, groups: Sequence[str], columns: Sequence[str], after: str) -> list[exp.Select]:

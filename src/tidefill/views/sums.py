@@ -14,7 +14,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from tidefill.views.texts import HIDDEN, WEIGHT, Expr, Item, case, cast, coalesce, col, is_null, not_, number
+from tidefill.views.texts import HIDDEN, WEIGHT, Expr, Item, both, case, cast, coalesce, col, is_null, not_, number
 
 ROWS = f"{HIDDEN}n"
 _SMALL = frozenset({"tinyint", "smallint", "int"})
@@ -214,15 +214,19 @@ def together(hidden: Hidden, before: Expr, change: Expr) -> Expr:
     )
 
 
-def lost(kept: Sequence[Kept], before: str, change: str) -> Expr:
-    """Whether an extreme was taken away, so that what is kept does not tell the new one."""
+def lost(kept: Sequence[Kept], before: str, change: str, *, netted: bool) -> Expr:
+    """Whether an extreme was taken away, so that what is kept does not tell the new one, and none that comes takes its
+    place. If changes are not `netted`, what comes may go in the same step: only one beyond all that go stays surely."""
     conditions = []
     for one in kept:
         if one.extreme:
-            taken, known = col(f"{one.value}_taken", change), col(one.value, before)
-            reaches = exp.LTE if one.how is How.MIN else exp.GTE
-            reached = reaches(this=taken, expression=known)
-            conditions.append(coalesce(reached, not_(is_null(taken.copy()))))
+            taken, came = col(f"{one.value}_taken", change), col(one.value, change)
+            known = col(one.value, before)
+            reaches, beyond = (exp.LTE, exp.LT) if one.how is How.MIN else (exp.GTE, exp.GT)
+            reached = coalesce(reaches(this=taken, expression=known), not_(is_null(taken.copy())))
+            stays = (reaches if netted else beyond)(this=came, expression=taken.copy())
+            replaced = both([reaches(this=came.copy(), expression=known.copy()), stays])
+            conditions.append(both([reached, not_(coalesce(replaced, exp.false()))]))
     return exp.or_(*conditions) if conditions else exp.false()
 
 
