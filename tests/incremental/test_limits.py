@@ -60,3 +60,11 @@ def test_limits_are_asked_for_by_every_rule(name: str, connection: duckdb.DuckDB
         run(world, steps=4)
         asked += world.limits
     assert asked > 0
+
+
+def test_nothing_is_read_for_extremes_that_were_not_lost(connection: duckdb.DuckDBPyConnection) -> None:
+    world = World("SELECT g + 1 AS g, min(x) AS lo FROM a GROUP BY g + 1", random.Random(1), connection)
+    found = script(world, "a", large="a")
+    (asked,) = (stage for stage in found.stages if stage.limits == (f"{stage.name}_any",))
+    assert "COUNT(*) > 0" in asked.query.sql(dialect="spark")
+    assert f"WHERE `{asked.limits[0]}`" in found.last.sql(dialect="spark")

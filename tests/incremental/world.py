@@ -30,7 +30,7 @@ TABLES = {
     "c": TableColumns("c", (("id1", "int"), ("id2", "string"), ("g", "int"), ("d", "timestamp")), ("id1", "id2")),
 }
 KEYS = 10
-_LIMIT = re.compile(r'"(__tf_\d+_limits_(?:lo|hi)\d+)"')
+_LIMIT = re.compile(r'"(__tf_\d+_limits_(?:lo\d+|hi\d+|any))"')
 _DUCK = {"int": "INT", "bigint": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "timestamp": "TIMESTAMPTZ"}
 _SPARK = {
     "INTEGER": "int", "BIGINT": "bigint", "HUGEINT": "decimal(38,0)", "VARCHAR": "string", "DOUBLE": "double",

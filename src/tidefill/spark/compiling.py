@@ -27,7 +27,8 @@ from tidefill.views.refusals import check_query
 from tidefill.views.relations import Scan
 from tidefill.views.source import DIALECT, UNREADABLE, read
 
-_IDS = re.compile(r"#\d+L?|\bplan_id=\d+|exprId=\d+")
+_TIMES = re.compile(r"cast\((\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d+)?)?) as (?:date|timestamp|timestamp_ntz)\)")
+_IDS = re.compile(r"#\d+L?|\bplan_id=\d+|exprId=\d+|(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+")
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
 
 
@@ -130,9 +131,10 @@ def analyzed(session: SparkSession, text: str) -> str:
 
 
 def _meaning(session: SparkSession, text: str) -> str:
-    """The same for texts that mean the same: `FROM a, b` is `a CROSS JOIN b`, and numbers of columns mean nothing."""
+    """The same for texts that mean the same: `FROM a, b` is `a CROSS JOIN b`, DATE'...' is the text, cast, and numbers of
+    columns mean nothing."""
     numbers: dict[str, str] = {}
-    told = analyzed(session, text).replace("Join Cross", "Join Inner")
+    told = _TIMES.sub(r"\1", analyzed(session, text).replace("Join Cross", "Join Inner"))
     return _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), told)
 
 

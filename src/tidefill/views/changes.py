@@ -105,6 +105,13 @@ class Statement:
         self._limits[name] = tuple(end for index in range(len(columns)) for end in limits.constants(name, index))
         return name
 
+    def any_of(self, step: str) -> exp.Column:
+        """A constant: whether the step has rows. What is asked only where it has is not even read if it has none."""
+        some = exp.GT(this=exp.Count(this=exp.Star()), expression=number(0))
+        name = self.step("limits", select([("__tf_any", some)], table(step)), stage=True)
+        self._limits[name] = (f"{name}_any",)
+        return col(f"{name}_any")
+
     def ending(self, query: exp.Query) -> exp.Query:
         """The whole as one query, with those steps that it needs."""
         return self._with(query, frozenset())[0]

@@ -211,6 +211,9 @@ class ViewPlan:
         anew = step("anew", select([*named, (WAS, col(WAS))], table(after), where=which))
         values = [value for _, value in aggregate.groups]
         child = changes.near_affected(aggregate.child, "new", anew, values)
+        if changes.reading.large:
+            some_rows = select(plain(aggregate.child.columns), table(child), where=changes.statement.any_of(anew))
+            child = step("some", some_rows)
         groups_anew = step("groups", self._with_hidden(changes, child, anew))
         on = both(same(col(group), col(name)) for group, (name, _) in zip(groups, named, strict=True))
         again = joined(select(plain(columns), table(groups_anew)), table(anew), "inner", on)
