@@ -131,8 +131,8 @@ def analyzed(session: SparkSession, text: str) -> str:
 
 
 def _meaning(session: SparkSession, text: str) -> str:
-    """The same for texts that mean the same: `FROM a, b` is `a CROSS JOIN b`, DATE'...' is the text, cast, and numbers of
-    columns mean nothing."""
+    """The same for texts that mean the same: `FROM a, b` is `a CROSS JOIN b`, DATE'...' is a text that is cast, and
+    numbers of columns mean nothing."""
     numbers: dict[str, str] = {}
     told = _TIMES.sub(r"\1", analyzed(session, text).replace("Join Cross", "Join Inner"))
     return _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), told)
