@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
@@ -52,6 +52,7 @@ from tidefill.errors import (
     InvalidSetting,
     JobFailed,
     NotYet,
+    StoreUnreadable,
     TidefillError,
     TimedOut,
     UnknownJob,
@@ -478,7 +479,7 @@ class Engine:
                 if not any(turn.worked for turn in turns):
                     if self._wait_in_vain(goals):
                         return
-                    stop.wait(min((turn.again_in_s or WAIT_POLL_S for turn in turns), default=WAIT_POLL_S))
+                    stop.wait(min([WAIT_POLL_S, *(turn.again_in_s or WAIT_POLL_S for turn in turns)]))
 
     def _catch_up(self, service: Service, job_id: str, goals: dict[str, dict[str, Point] | None]) -> Turn:
         """One turn, if the job may come nearer to its goal by it; it has one when all that it reads have come to
@@ -571,9 +572,12 @@ class Engine:
 
     def _reads(self, rows: Sequence[Row]) -> Reads:
         """What each of these jobs reads: other jobs, or tables of others, by where they are. Names alone would not tell
-        that two of them mean one table."""
+        that two of them mean one table. One whose definition cannot be read says so itself, and stops nobody else."""
         ids = {name_key(row.name): row.id for row in rows}
-        definitions = {row.id: job_from_text(row.definition) for row in rows}
+        definitions: dict[str, JobDefinition] = {}
+        for row in rows:
+            with suppress(StoreUnreadable):
+                definitions[row.id] = job_from_text(row.definition)
         if all(len(definition.tables) < 2 for definition in definitions.values()):
             locations = dict[str, str]()
         else:

@@ -13,6 +13,7 @@ from tidefill.core.lifecycle import Life
 from tidefill.core.state import Table
 from tidefill.core.ticks import Readable, Reads
 from tidefill.core.version import Number, Version, bases_of_all
+from tidefill.errors import StateUnreadable
 from tidefill.ports import Store
 
 
@@ -90,5 +91,9 @@ def _has_come(job: Job, base: str, tick: int) -> bool:
 
 
 def _bases(job: Job) -> dict[str, int]:
-    anchor = anchor_from_text(job.anchor)
+    """What cannot be read is told to whoever runs that job; to others it says nothing."""
+    try:
+        anchor = anchor_from_text(job.anchor)
+    except StateUnreadable:
+        return {}
     return {} if anchor is None else bases_of_all(anchor.state.versions.values())
