@@ -277,7 +277,7 @@ class Runner:
         if active is None or (active.generation, active.fence) != (job.generation, job.lease.fence):
             self._let_go(job.id)
             source, machine = self._source(job), self._build(job)
-            if not job.generation_uuid:
+            if not job.generation_uuid or (source and not job.source):
                 job = self._change(job, jobs.begin_generation(self._new_uuid(), source))
             now_s = self._clock.now_s()
             active = _Active(

@@ -269,8 +269,9 @@ def gave_up(error: TidefillError) -> Callable[[Job], Job]:
 
 
 def begin_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
-    """The uuid of the first generation, recorded before anything is made. A second maker finds it there."""
-    return lambda job: job if job.generation_uuid else replace(job, generation_uuid=generation_uuid, source=source)
+    """The uuid of the first generation, recorded before anything is made, and what a generation is built from, if that
+    was not there when it began. A second maker finds them there."""
+    return lambda job: replace(job, generation_uuid=job.generation_uuid or generation_uuid, source=job.source or source)
 
 
 def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:

@@ -162,6 +162,7 @@ def _believe_the_copy(self: Runner, job: Job, active: Any) -> Truth:
 
 
 _truth = Runner._truth
+_begin_generation = jobs.begin_generation
 
 
 def _check_from_the_commit_on(log: Any, generation: int, generation_uuid: str, anchor: Anchor | None) -> Truth:
@@ -285,12 +286,7 @@ def _truth_unreported(self: Runner, job: Job, active: Any) -> Truth:
 
 
 _truth = Runner._truth
-
-
-def _activate_before_the_source(self: Runner, job: Job) -> Any:
-    if not job.generation_uuid:
-        job = self._change(job, jobs.begin_generation(self._new_uuid(), self._source(job)))
-    return _activate(self, job)
+_begin_generation = jobs.begin_generation
 
 
 _next_chunks = step._next_chunks
@@ -650,11 +646,11 @@ PLANTS = (
         several=True,
     ),
     Plant(
-        "source-too-early",
-        "what a view is built from is written down before that is live",
+        "forget-the-source",
+        "what a view is built from is not written down if it was not there when its generation began",
         ("I5 progress",),
         13,
-        ((Runner, "_activate", _activate_before_the_source),),
+        ((jobs, "begin_generation", lambda uuid, source: _begin_generation(uuid, "")),),
         several=True,
     ),
 )

@@ -300,7 +300,7 @@ class Several:
     def touch(self, name: str) -> None:
         """A stranger writes into what a job has made: it will fail."""
         table = self.target(name)
-        if table is not None and table.version >= 2:
+        if table is not None and table.version >= 2 and -1 not in table.snapshots[-1]:
             self.excuses.add("TARGET_TOUCHED")
             table.touched = True
             table.commit({**table.snapshots[-1], -1: ((-1, None, 0, 0),)}, [(1, (-1, None, 0, 0))], Effect.FOREIGN)
