@@ -12,7 +12,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,7 +84,7 @@ def write(spark: SparkSession, folder: Path, which: str) -> None:
     spark.sql(f"UPDATE {lineitem} SET l_extendedprice = l_extendedprice + 1 WHERE {which}")
 
 
-def anew(spark: SparkSession, engine: Engine, sql: str, path: str) -> None:
+def anew(engine: Engine, sql: str, path: str) -> None:
     """All of it, in place of what was there."""
     rows = engine.query(sql)
     rows.write.format("delta").options(**PROPERTIES).mode("overwrite").save(path)
@@ -104,8 +103,8 @@ def step(engine: Engine, service: Service, name: str) -> None:
                 return
 
 
-def measure(spark: SparkSession, folder: Path) -> dict[str, Measured]:
-    """Every view, built and kept beside the others."""
+def measure(spark: SparkSession, folder: Path) -> tuple[dict[str, Measured], int]:
+    """Every view, built and kept beside the others; and how many items there are."""
     make_tables(spark, folder, SCALE, TABLES)
     items = spark.read.format("delta").load(str(folder / "lineitem")).count()
     found: dict[str, Measured] = {}
@@ -116,8 +115,8 @@ def measure(spark: SparkSession, folder: Path) -> dict[str, Measured]:
             engine.create_view(names[title], sql, verify=False)
         for title, sql in VIEWS.items():
             path = str(folder / f"anew-{names[title]}")
-            anew(spark, engine, sql, path)
-            found[title] = Measured(cost(lambda: anew(spark, engine, sql, path)))  # noqa: B023
+            anew(engine, sql, path)
+            found[title] = Measured(cost(lambda: anew(engine, sql, path)))  # noqa: B023
             shutil.rmtree(path)
             print(f"{title}: anew {found[title].anew.s:.1f} s", flush=True)
         service = engine._service(hurry=True)
@@ -133,7 +132,7 @@ def measure(spark: SparkSession, folder: Path) -> dict[str, Measured]:
                 took = cost(lambda: step(engine, service, names[title]))  # noqa: B023
                 found[title].steps[change] = took
                 print(f"{title}, {change}: {took.s:.1f} s, {took.read_bytes / 1e6:.1f} MB", flush=True)
-    return found
+    return found, items
 
 
 def report(found: dict[str, Measured], items: int) -> str:
@@ -162,19 +161,11 @@ def report(found: dict[str, Measured], items: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder that goes."""
-    with tempfile.TemporaryDirectory(prefix="tidefill-bench-") as name:
-        yield Path(name)
-
-
 def main() -> int:
     """Measure, print, write the page."""
     spark = local_session()
-    with scratch() as folder:
-        found = measure(spark, folder)
-        items = spark.read.format("delta").load(str(folder / "lineitem")).count()
+    with tempfile.TemporaryDirectory(prefix="tidefill-bench-") as folder:
+        found, items = measure(spark, Path(folder))
     page = report(found, items)
     print(page)
     RESULTS.write_text(page)

@@ -89,6 +89,15 @@ def test_one_table_by_two_names_meets_itself() -> None:
     assert in_step(reads) == {"orders": {"v1"}}
 
 
+def test_a_tower_of_views_is_looked_through_once() -> None:
+    """By two ways at each of its floors; one by one there would be 2 to the power of 60."""
+    floors = range(2, 60)
+    tower = {f"v{floor}": {"a": f"v{floor - 1}", "b": f"v{floor - 2}"} for floor in floors}
+    reads = {"v0": {"t": "orders"}, "v1": {"t": "orders"}, **tower}
+    assert bases("v59", reads) == {"orders"}
+    assert in_step(reads) == {"orders": {f"v{floor}" for floor in range(59)}}
+
+
 def job(name: str, life: Life = Life.LIVE, pause: Pause = Pause.NOTHING) -> Job:
     """A row."""
     return Job(name, name, "{}", life=life, pause=pause)

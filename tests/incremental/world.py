@@ -188,7 +188,7 @@ class World:
         }
         large = [scan for scan in self.plan.scans if self.chance.random() < self.share_large]
         columns = frozenset(column for scan in large for column in scan.columns)
-        return Reading(kinds, columns, target=self.chance.random() < self.share_large)
+        return Reading(kinds, columns)
 
     # Steps.
 

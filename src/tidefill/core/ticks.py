@@ -60,8 +60,7 @@ def agree(
 
 def bases(node: Node, reads: Reads) -> frozenset[Node]:
     """The tables of others from which it comes. A job that reads no table of ours is one itself."""
-    below = set(reads.get(node, {}).values())
-    return frozenset[Node]().union(*(bases(one, reads) for one in below)) if below else frozenset({node})
+    return frozenset(one for one in (node, *_all_below(node, reads)) if not reads.get(one))
 
 
 def meets(job: Node, reads: Reads) -> frozenset[Node]:
@@ -80,9 +79,15 @@ def in_step(reads: Reads) -> dict[Node, frozenset[Node]]:
     return found
 
 
-def _all_below(job: Node, reads: Reads) -> frozenset[Node]:
-    below = frozenset(reads.get(job, {}).values())
-    return below.union(*(_all_below(one, reads) for one in below))
+def _all_below(node: Node, reads: Reads) -> frozenset[Node]:
+    """What it reads, however far below; each is looked at once, by however many ways it is reached."""
+    found: set[Node] = set()
+    ahead = [node]
+    while ahead:
+        new = set(reads.get(ahead.pop(), {}).values()) - found
+        found |= new
+        ahead += new
+    return frozenset(found)
 
 
 def stands(job: Job) -> str:

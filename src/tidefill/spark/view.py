@@ -118,7 +118,7 @@ class View:
             return Merge(statement(self._session, script.last, inputs, constants), exact=True)
 
     def _reading(self) -> Reading:
-        """What is small is read whole sooner than limits are found for it. A target of large tables may be large."""
+        """What is small is read whole sooner than limits are found for it."""
         types, large = dict[str, str](), set[str]()
         for scan in self._plan.scans:
             schema = self._empty[scan.occurrence].schema
@@ -126,7 +126,7 @@ class View:
                 types[column] = schema[source].dataType.simpleString()
             if self._sizes(scan.occurrence) >= LARGE_BYTES:
                 large.update(scan.columns)
-        return Reading(types, large, target=bool(large))
+        return Reading(types, large)
 
     def _delta(self, name: Occurrence, half: Halves[DataFrame]) -> DataFrame:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""

@@ -5,6 +5,7 @@ Each has a `derive`, which states the query over whole inputs in the plainest wa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -126,16 +127,12 @@ class Grouped(_Common):
         return Merge(evaluate, exact=False)
 
 
-class SelfJoin(_Common):
-    """Each row of `a` with the row of `b` that it refers to; both are the table t. `a` is walked, `b` is taken
-    whole."""
+class _Pair(_Common, ABC):
+    """Of `a`, which is walked, and `b`, which is taken whole."""
 
-    shape = Shape(tables={"a": "t", "b": "t"}, walked=("a",))
-
+    @abstractmethod
     def derive(self, inputs: Mapping[Occurrence, Iterable[Row]]) -> list[Row]:
         """The query."""
-        values = {row[ID]: row[VALUE] for row in inputs["b"]}
-        return [(row[ID], row[VALUE], values[row[REF]]) for row in inputs["a"] if row[REF] in values]
 
     def append(self, rows: Mapping[Occurrence, Frame], whole: Mapping[Occurrence, Frame]) -> Frame:
         """The chunk of `a` with all of `b`."""
@@ -145,6 +142,18 @@ class SelfJoin(_Common):
         """The query."""
         a, b = rows["a"], rows["b"]
         return lambda: self.derive({"a": a(), "b": b()})
+
+
+class SelfJoin(_Pair):
+    """Each row of `a` with the row of `b` that it refers to; both are the table t. `a` is walked, `b` is taken
+    whole."""
+
+    shape = Shape(tables={"a": "t", "b": "t"}, walked=("a",))
+
+    def derive(self, inputs: Mapping[Occurrence, Iterable[Row]]) -> list[Row]:
+        """The query."""
+        values = {row[ID]: row[VALUE] for row in inputs["b"]}
+        return [(row[ID], row[VALUE], values[row[REF]]) for row in inputs["a"] if row[REF] in values]
 
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of `a`, and those that refer to changed rows of `b`."""
@@ -162,7 +171,7 @@ class SelfJoin(_Common):
         return Merge(evaluate, exact=False)
 
 
-class Join(_Common):
+class Join(_Pair):
     """Rows of `a` and `b` with the same key, which are two tables; `a` is walked, `b` is taken whole."""
 
     shape = Shape(tables={"a": "a", "b": "b"}, walked=("a",))
@@ -175,15 +184,6 @@ class Join(_Common):
             for row in inputs["a"]
             if row[ID] in values
         ]
-
-    def append(self, rows: Mapping[Occurrence, Frame], whole: Mapping[Occurrence, Frame]) -> Frame:
-        """The chunk of `a` with all of `b`."""
-        return self.whole({**rows, **whole})
-
-    def whole(self, rows: Mapping[Occurrence, Frame]) -> Frame:
-        """The query."""
-        a, b = rows["a"], rows["b"]
-        return lambda: self.derive({"a": a(), "b": b()})
 
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed keys of either."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tidefill.core.keys import Key
 from tidefill.core.walk import Split, rest
@@ -60,8 +62,9 @@ class Script:
         return replace(self, acts=self.acts[:first] + self.acts[last:])
 
 
-# What may go wrong in a history, and in how many of a hundred histories it does.
-FAULTS: tuple[tuple[str, int, int], ...] = (
+# What may go wrong in a history, in how many of a hundred histories it does, and how often at the most.
+Fault: TypeAlias = tuple[str, int, int]
+FAULTS: tuple[Fault, ...] = (
     ("die", 45, 4),
     ("outage", 35, 3),
     ("rescale", 35, 3),
@@ -80,12 +83,12 @@ FAULTS: tuple[tuple[str, int, int], ...] = (
     ("sleeping maker", 8, 1),
     ("duplicate", 3, 1),
 )
-DELTA_FAULTS: tuple[tuple[str, int, int], ...] = (
+DELTA_FAULTS: tuple[Fault, ...] = (
     ("vacuum", 15, 2),
     ("vacuum changes", 6, 1),
     ("recreate upstream", 6, 1),
 )
-POSTGRES_FAULTS: tuple[tuple[str, int, int], ...] = (
+POSTGRES_FAULTS: tuple[Fault, ...] = (
     ("drop head", 40, 4),
     ("rewrite", 25, 2),
     ("truncate", 15, 1),
@@ -100,16 +103,21 @@ def script(seed: int) -> Script:
     """The script of a seed."""
     dice = random.Random(seed)
     setup = _setup(dice)
-    acts = [
-        Act(at + dice.randrange(WRITE_EVERY), "write", dice.randrange(1 << 30)) for at in range(0, EFFECTS, WRITE_EVERY)
-    ]
     faults = FAULTS + (POSTGRES_FAULTS if setup.postgres else DELTA_FAULTS)
+    writes = range(0, EFFECTS, WRITE_EVERY)
+    return Script(seed, setup, acts_of(dice, writes, faults, lambda kind: _moment(dice, kind)))
+
+
+def acts_of(
+    dice: random.Random, writes: range, faults: Iterable[Fault], moment: Callable[[str], int]
+) -> tuple[Act, ...]:
+    """A write in every step of the range, and so many of these faults, each at a `moment` of its kind."""
+    acts = [Act(at + dice.randrange(writes.step), "write", dice.randrange(1 << 30)) for at in writes]
     for kind, share, times_max in faults:
         if dice.randrange(100) < share:
             times = 1 + dice.randrange(times_max)
-            acts += [Act(_moment(dice, kind), kind, dice.randrange(1 << 30)) for _ in range(times)]
-    acts.sort(key=lambda act: act.at)
-    return Script(seed, setup, tuple(acts))
+            acts += [Act(moment(kind), kind, dice.randrange(1 << 30)) for _ in range(times)]
+    return tuple(sorted(acts, key=lambda act: act.at))
 
 
 def _moment(dice: random.Random, kind: str) -> int:

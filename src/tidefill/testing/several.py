@@ -26,10 +26,11 @@ from tidefill.testing.derivations import Join, RowByRow, SimDerivation
 from tidefill.testing.memory_delta import DeltaLike
 from tidefill.testing.memory_store import MemoryStore
 from tidefill.testing.memory_target import MemoryTarget
-from tidefill.testing.script import Act, Script, Setup
+from tidefill.testing.script import Act, Script, Setup, acts_of
+from tidefill.testing.scripted import Scripted
 from tidefill.testing.tables import ID, VALUE, Catalog, Frame, Row, Table, with_changes
 from tidefill.testing.workload import initial_rows, transact
-from tidefill.testing.world import Died, Violation, World, WorldClock
+from tidefill.testing.world import Died, Violation, WorldClock
 
 Graph = Mapping[str, tuple[str, ...]]
 
@@ -74,13 +75,8 @@ def script_of_several(seed: int) -> Script:
         chunk_rows=dice.choice((1, 3, 8, 30)),
         stale=dice.randrange(4) == 0,
     )
-    moments = range(0, EFFECTS, WRITE_EVERY)
-    acts = [Act(at + dice.randrange(WRITE_EVERY), "write", dice.randrange(1 << 30)) for at in moments]
-    for kind, share, times_max in FAULTS:
-        if dice.randrange(100) < share:
-            times = 1 + dice.randrange(times_max)
-            acts += [Act(dice.randrange(EFFECTS), kind, dice.randrange(1 << 30)) for _ in range(times)]
-    return Script(seed, setup, tuple(sorted(acts, key=lambda act: act.at)))
+    writes = range(0, EFFECTS, WRITE_EVERY)
+    return Script(seed, setup, acts_of(dice, writes, FAULTS, lambda kind: dice.randrange(EFFECTS)))
 
 
 def _shifted(row: Row) -> Row | None:
@@ -92,14 +88,12 @@ def _some(row: Row) -> Row | None:
     return (*row[:VALUE], row[VALUE] * 2) if row[ID] % 4 == 0 else None
 
 
-class Several:
+class Several(Scripted):
     """Everything that takes part in it."""
 
     def __init__(self, script: Script) -> None:
-        self.script = script
-        self.setup = script.setup
+        super().__init__(script)
         self.graph = GRAPHS[script.setup.graph]
-        self.world = World()
         self.catalog = Catalog()
         self.store = MemoryStore(self.world.effect)
         self.bases = {name: Table(f"{name}-identity") for name in ("t", "u")}
@@ -108,13 +102,9 @@ class Several:
             self._commit(table, [(1, row) for row in rows])
         self.known = {table.identity: table for table in self.bases.values()}
         self.checkers = {name: Checkers(self._query(name), (ID,), self._rows_at) for name in self.graph}
-        self.acts = list(reversed(script.acts))
-        self.world.on_due = self._due
-        self._set_next_due()
         self.runners: list[Runner] = []
         self.made = 0
         self.nested = False
-        self.faults_on = True
         self.steps = self.busy_steps = self.writes_since_commit = 0
         self.excuses: set[str] = set()
         for name in self.graph:
@@ -144,11 +134,13 @@ class Several:
 
     def row(self, name: str) -> Job:
         """The job of that name."""
-        return next(job for job in self.store.rows.values() if job.name == name and job.life is not Life.DROPPED)
+        job = self.store.find(name)
+        assert job is not None, f"there is no {name}"
+        return job
 
     def has(self, name: str) -> bool:
         """Whether there is such a job."""
-        return any(job.name == name and job.life is not Life.DROPPED for job in self.store.rows.values())
+        return self.store.find(name) is not None
 
     def reads(self, rows: Sequence[Job]) -> Reads:
         """What each job reads (the runner's port)."""
@@ -206,11 +198,11 @@ class Several:
         self.store.rows[job.id] = job
         self.world.tell("%s is created over %s", name, self.graph[name])
 
-    def start_runner(self, skew_s: float = 0.0) -> Runner:
+    def start_runner(self) -> Runner:
         """Another process."""
         self.made += 1
         runner = Runner(
-            self.store, WorldClock(self.world, skew_s), self.build, self, f"r{self.made}", self.world.new_uuid,
+            self.store, WorldClock(self.world), self.build, self, f"r{self.made}", self.world.new_uuid,
             start=Sizing(rows=1, ceiling_rows=16), source=self.source, reads=self.reads,
         )  # fmt: skip
         self.runners.append(runner)
@@ -218,30 +210,21 @@ class Several:
 
     # What happens at effects.
 
-    def _set_next_due(self) -> None:
-        self.world.next_due = self.acts[-1].at if self.acts else 1 << 60
-
-    def _due(self, name: str) -> None:
-        while self.acts and self.acts[-1].at <= self.world.effects:
-            act = self.acts.pop()
-            self._set_next_due()
-            if act.kind == "write":
-                self.write(act.number)
-            elif self.faults_on:
-                self.world.seen[act.kind] += 1
-                self._act(act)
-
-    def _act(self, act: Act) -> None:
+    def _act(self, act: Act, where: str) -> None:
+        if act.kind == "write":
+            self.write(act.number)
+            return
+        self.world.seen[act.kind] += 1
         names = [name for name in self.graph if self.has(name)]
         job = self.row(names[act.number % len(names)])
-        self.world.tell("%s: %s", act.kind, job.name)
+        self.world.tell("%s: %s (in %s)", act.kind, job.name, where)
         match act.kind:
             case "die":
                 raise Died
             case "outage":
                 raise Unavailable("no answer")
             case "zombie":
-                self._zombie(job, act.number)
+                self._zombie(act.number)
             case "pause":
                 self.wish(job.name, jobs.wish_pause(Pause.ALL) if act.number % 3 else jobs.wish_resume)
             case "touch":
@@ -261,7 +244,7 @@ class Several:
             case other:
                 raise AssertionError(other)
 
-    def _zombie(self, job: Job, number: int) -> None:
+    def _zombie(self, number: int) -> None:
         """Whoever is in the middle of something sleeps past its lease, while another goes on."""
         if self.nested:
             return
@@ -427,9 +410,7 @@ class Several:
 
     def settle(self) -> None:
         """No more faults: all go live, while writers write."""
-        self.faults_on = False
-        self.acts.clear()
-        self._set_next_due()
+        self.end_faults()
         for name in self.graph:
             if self.has(name) and self.row(name).pause is not Pause.NOTHING:
                 self.wish(name, jobs.wish_resume)

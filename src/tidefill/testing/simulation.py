@@ -27,9 +27,10 @@ from tidefill.testing.memory_postgres import PostgresLike, Server
 from tidefill.testing.memory_store import MemoryStore
 from tidefill.testing.memory_target import MemoryTarget
 from tidefill.testing.script import EFFECTS, Act, Script, bend
+from tidefill.testing.scripted import Scripted
 from tidefill.testing.tables import ID, Catalog, Frame, Row, Table, with_changes
 from tidefill.testing.workload import initial_rows
-from tidefill.testing.world import Died, Violation, World, WorldClock
+from tidefill.testing.world import Died, Violation, WorldClock
 
 TURNS_MAX = 700
 SETTLE_TURNS_MAX = 400
@@ -81,13 +82,11 @@ class StateText:
         return " ".join(f"({r.after or '-inf'} .. {r.upto or '+inf'}]" for r in covered_ranges(coverage)) or "nothing"
 
 
-class Simulation:
+class Simulation(Scripted):
     """Everything that takes part in one history."""
 
     def __init__(self, script: Script) -> None:
-        self.script = script
-        self.setup = script.setup
-        self.world = World()
+        super().__init__(script)
         self.catalog = Catalog()
         self.store = MemoryStore(self.world.effect)
         self.query = QUERIES[self.setup.query]
@@ -96,14 +95,10 @@ class Simulation:
         self.past_tables: dict[str, Table] = {}
         self.make_upstream(initial_rows(self.setup.rows_seed, self.setup.rows))
         self.checkers = Checkers(self.query.make(), self.setup.walk, self._rows_at)
-        self.acts = list(reversed(script.acts))
-        self.world.on_due = self._due
-        self._set_next_due()
         self.runners: list[Runner] = []
         self.runners_made = 0
         self.jobs_made = 0
         self.depth = 0
-        self.faults_on = True
         self.excuses: set[str] = set()
         self.backups: list[dict[str, Job]] = []
         self.steps = 0
@@ -232,16 +227,6 @@ class Simulation:
         return runner
 
     # What happens at effects.
-
-    def _set_next_due(self) -> None:
-        self.world.next_due = self.acts[-1].at if self.acts else 1 << 60
-
-    def _due(self, name: str) -> None:
-        while self.acts and self.acts[-1].at <= self.world.effects:
-            act = self.acts.pop()
-            self._set_next_due()
-            if self.faults_on or act.kind == "write":
-                self._act(act, name)
 
     def _act(self, act: Act, where: str) -> None:
         if act.kind != "write":
@@ -460,9 +445,7 @@ class Simulation:
 
     def settle(self) -> None:
         """No more faults: the job has to go live while writers write, and to be right when they rest."""
-        self.faults_on = False
-        self.acts.clear()
-        self._set_next_due()
+        self.end_faults()
         self._mend_if_needed()
         self._lift_limits()
         for number in range(SETTLE_TURNS_MAX):

@@ -30,12 +30,11 @@ class Tie:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of the inputs: the types of their columns, which of these belong to tables that are too large to be
-    read without need, and whether the target is. `origin`: of a column that only passes another one on, that one."""
+    """What is known of the inputs: the types of their columns, and which of these belong to tables too large to be read
+    without need. `origin`: of a column that only passes another one on, that one."""
 
     types: Mapping[str, str] = field(default_factory=dict)
     large: Collection[str] = frozenset()
-    target: bool = False
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def helpful(self, ties: Iterable[Tie]) -> list[Tie]:

@@ -168,7 +168,7 @@ class ViewPlan:
         )
 
     def _before(self, changes: Changes, groups: Sequence[str], change: str) -> exp.Query:
-        """What the target has of the changed groups."""
+        """What the target has of the changed groups. That of a large table may be large too."""
         columns = [f"{HIDDEN}k{index}" for index, _ in enumerate(groups)]
         keys = list(zip(columns, map(col, self.key), strict=True)) if groups else []
         hidden = [(one.column, col(one.column, "t")) for one in self._hidden]
@@ -176,7 +176,7 @@ class ViewPlan:
         if not groups:
             return query
         pairs = [(col(key.name, "t"), group) for (_, key), group in zip(keys, groups, strict=True)]
-        known = [group for group in groups if changes.reading.target and changes.reading.comparable(group, group)]
+        known = [group for group in groups if changes.reading.large and changes.reading.comparable(group, group)]
         if known:
             name = changes.statement.limits(change, known, costly=False)
             where = [within(key, name, known.index(group)) for key, group in pairs if group in known]
