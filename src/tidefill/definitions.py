@@ -13,8 +13,9 @@ from typing import Any
 
 from tidefill.errors import StoreUnreadable
 
-FORM = 2
-"""The newest form. What needs nothing of it is written in the form before, which older releases read."""
+FORM = 3
+"""The newest form. What needs nothing of it is written in the oldest form that has it all, which older releases
+read."""
 
 INPUT = "t"
 """By which name a job over one table knows it; one over several knows them by theirs."""
@@ -56,7 +57,8 @@ class JobDefinition:
     `key` names output columns; `walk` and `input_key` name the input's. `connection`: that of a table in another
     database, whose `publication` and `slot` somebody else may have made. `parts`: of a query over several tables, or
     over groups; then `input`, `walk` and so on are those of the first that is walked, and `columns` have types in place
-    of expressions."""
+    of expressions. `anew`: it is computed from nothing at each refresh; its parts are the tables that it reads, none of
+    them walked, and it has no key."""
 
     kind: Kind
     input: str
@@ -75,6 +77,7 @@ class JobDefinition:
     publication: str = ""
     slot: str = ""
     parts: tuple[Part, ...] = ()
+    anew: bool = False
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -83,7 +86,8 @@ class JobDefinition:
 
     def same_wish(self, other: JobDefinition) -> bool:
         """Whether a user who asked for the one has asked for the other; what was worked out from it may differ."""
-        return (self.kind, self.input.casefold(), self.sql) == (other.kind, other.input.casefold(), other.sql)
+        mine, theirs = ((one.kind, one.input.casefold(), one.sql, one.anew) for one in (self, other))
+        return mine == theirs
 
 
 def table_to_text(table: TableDefinition) -> str:
@@ -102,8 +106,10 @@ def table_from_text(text: str) -> TableDefinition:
 
 def job_to_text(job: JobDefinition) -> str:
     """The text for the store."""
-    data = {"form": FORM if job.parts else FORM - 1, **asdict(job), "kind": job.kind.value}
-    return json.dumps({name: value for name, value in data.items() if name != "parts" or value}, sort_keys=True)
+    form = 3 if job.anew else 2 if job.parts else 1
+    data = {"form": form, **asdict(job), "kind": job.kind.value}
+    newer = ("parts", "anew")
+    return json.dumps({name: value for name, value in data.items() if name not in newer or value}, sort_keys=True)
 
 
 def job_from_text(text: str) -> JobDefinition:
@@ -116,7 +122,8 @@ def job_from_text(text: str) -> JobDefinition:
         texts = {name: str(data[name]) for name in ("input", "sql", "walk_reason", "alias", "where")}
         texts |= {name: str(data.get(name, "")) for name in ("connection", "publication", "slot")}
         parts = tuple(map(_part, data.get("parts", ())))
-        return JobDefinition(kind=Kind(data["kind"]), parts=parts, **texts, **names, **pairs)  # type: ignore[arg-type]
+        anew = bool(data.get("anew", False))
+        return JobDefinition(kind=Kind(data["kind"]), parts=parts, anew=anew, **texts, **names, **pairs)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(repr(error)) from error
 

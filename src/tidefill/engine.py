@@ -87,6 +87,8 @@ VERIFY_ATTEMPTS = 5  # at one piece
 DIFFERENCES_MAX = 10
 SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify", "wal_budget", "wal_limit")
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
+INCREMENTAL, FULL = "incremental", "full"  # how a view is refreshed
+ANEW_LAG_S = 600.0  # how old it may become before it is computed anew, if nobody says
 NEVER = Number(1 << 62)  # a version that no table has
 _LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
@@ -281,16 +283,20 @@ class Engine:
         explained = self.explain_replica(source, publication=publication, slot=slot, **settings)
         return self._create(name, explained, settings)
 
-    def create_view(self, name: str, sql: str, *, if_not_exists: bool = False, **settings: Any) -> Job:
+    def create_view(
+        self, name: str, sql: str, *, if_not_exists: bool = False, refresh: str = INCREMENTAL, **settings: Any
+    ) -> Job:
         """A materialized view that stays fresh. Settings, all optional: `target_lag` ("30 seconds"), `rate_limit` (rows
         per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
-        `if_not_exists` so is whatever job has the name."""
+        `if_not_exists` so is whatever job has the name. `refresh="full"`: any deterministic query, computed from
+        nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time."""
+        anew = _is_anew(refresh)
 
         def same(known: JobDefinition) -> bool:
-            return known.kind is Kind.VIEW and known.sql == sql
+            return known.kind is Kind.VIEW and (known.sql, known.anew) == (sql, anew)
 
         job = self._attached(name, same, if_not_exists)
-        return job or self._create(name, self.explain_view(sql, **settings), settings)
+        return job or self._create(name, self.explain_view(sql, refresh=refresh, **settings), settings)
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
@@ -303,13 +309,16 @@ class Engine:
                 f"{source} is not of another database, so it has no publication and no slot",
                 hint="Name a table as connection.schema.table, with a connection of tidefill.toml.",
             )
-        table = self._checked_input((source,))
+        table = self._keyed_input((source,))
         return self._lake.explain_replica(table, table.name)
 
-    def explain_view(self, sql: str, **settings: Any) -> Explained:
+    def explain_view(self, sql: str, *, refresh: str = INCREMENTAL, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
         _settings(Settings(), settings)
-        explained = self._lake.explain_view(self._checked_input, sql)
+        if _is_anew(refresh):
+            explained = self._lake.explain_anew(self._checked_input, sql)
+        else:
+            explained = self._lake.explain_view(self._keyed_input, sql)
         self._refuse_mixtures(explained.definition.tables)
         return explained
 
@@ -343,6 +352,16 @@ class Engine:
             self._lake.check_table(table_from_text(table.definition))
         return found
 
+    def _keyed_input(self, parts: tuple[str, ...]) -> Input:
+        """The same, if its changes can be followed."""
+        found = self._checked_input(parts)
+        if not found.key:
+            raise UnsupportedQuery(
+                f"{found.name} is computed anew as a whole: its rows have no key by which changes could be followed",
+                hint="Create the view over it WITH (refresh = full) too, or over the inputs of it.",
+            )
+        return found
+
     def _attached(self, name: str, same: Callable[[JobDefinition], bool], any_will_do: bool) -> Job | None:
         row = self._store.find(name)
         if row is None or not (any_will_do or same(job_from_text(row.definition))):
@@ -355,6 +374,9 @@ class Engine:
         definition = explained.definition
         _check_sizes(definition, asked)
         settings = _settings(Settings(chunk_rows=explained.chunk_rows), asked)
+        if definition.anew:
+            _refuse_chunks(asked)
+            settings = replace(settings, target_lag_s=settings.target_lag_s if "target_lag" in asked else ANEW_LAG_S)
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
             return Job(self, known.id, known.name)
@@ -381,8 +403,8 @@ class Engine:
         if row.published is None:
             below = None if definition.parts else self._input_of(definition)
             return Input(row.name, "", definition.key, made_by=(definition, below))
-        path = self._lake.path(row, row.published)
-        return Input(row.name, path, definition.key, null_keys=bool(definition.parts), derived=True)
+        path, in_step = self._lake.path(row, row.published), not definition.anew
+        return Input(row.name, path, definition.key, null_keys=bool(definition.parts), derived=in_step)
 
     def _input_of(self, definition: JobDefinition) -> Input:
         """What a job reads."""
@@ -527,7 +549,7 @@ class Engine:
         runner = Runner(
             self._store, self._clock, self._build, _Made(self), self._owner, lambda: uuid.uuid4().hex,
             start=Sizing(FIRST_CHUNK_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
-            hurry=hurry, reads=self._reads,
+            hurry=hurry, reads=self._reads_in_step,
         )  # fmt: skip
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
 
@@ -569,6 +591,11 @@ class Engine:
             machine.prepare(versions_from_text(row.released))
         truth = machine.recover(row, anchor)
         return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)
+
+    def _reads_in_step(self, rows: Sequence[Row]) -> Reads:
+        """What is computed anew goes at its own pace, and nobody waits for it: to others it is a table like any."""
+        outside = {row.id for row in rows if _is_anew_job(row)}
+        return {job: {} if job in outside else reads for job, reads in self._reads(rows).items()}
 
     def _reads(self, rows: Sequence[Row]) -> Reads:
         """What each of these jobs reads: other jobs, or tables of others, by where they are. Names alone would not tell
@@ -811,6 +838,27 @@ def _check_sizes(definition: JobDefinition, asked: Iterable[str]) -> None:
                 f"wal_limit would drop the slot {definition.slot}, which somebody else made",
                 hint="Set max_slot_wal_keep_size on the server instead.",
             )
+
+
+def _refuse_chunks(asked: Iterable[str]) -> None:
+    """InvalidSetting for settings that would say nothing."""
+    for name in asked:
+        if name in ("rate_limit", "parallelism", "chunk_rows"):
+            raise InvalidSetting(
+                f"{name} is for what is filled in chunks; this view is computed whole", hint="Leave it out."
+            )
+
+
+def _is_anew(refresh: str) -> bool:
+    if refresh not in (INCREMENTAL, FULL):
+        raise InvalidSetting(f"refresh is {refresh!r}", hint=f"Set it to {FULL}, or to {INCREMENTAL}.")
+    return refresh == FULL
+
+
+def _is_anew_job(row: Row) -> bool:
+    with suppress(StoreUnreadable):
+        return job_from_text(row.definition).anew
+    return False
 
 
 def _reads(name: str) -> Callable[[Row], bool]:

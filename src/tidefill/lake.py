@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StructType
+from sqlglot import exp
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
@@ -30,7 +31,8 @@ from tidefill.errors import (
 )
 from tidefill.files import local_path, remove_tree
 from tidefill.ports import Derivation, Upstream
-from tidefill.spark.compiling import Known, analyzed
+from tidefill.spark.anew import Anew
+from tidefill.spark.compiling import Known, analyzed, parsed, understood
 from tidefill.spark.compiling import compiled as compile_query
 from tidefill.spark.compiling import recompiled as recompile_query
 from tidefill.spark.coverage import key_types
@@ -43,10 +45,13 @@ from tidefill.targets.delta import DeltaTarget, unpublish
 from tidefill.upstreams.delta import DeltaUpstream, check_columns
 from tidefill.upstreams.delta_history import DeltaHistory
 from tidefill.upstreams.delta_layout import Walk, choose_walk
+from tidefill.upstreams.delta_whole import WholeDelta
+from tidefill.views.anew import repeatable, tables_of
 from tidefill.views.drivers import Drivers, choose
 from tidefill.views.plan import ViewPlan
 from tidefill.views.relations import Scan
 from tidefill.views.rowwise import Item, RowQuery, Star, parse_row_query
+from tidefill.views.source import read
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 CHUNKS_OF_UNCLUSTERED = 4
@@ -203,11 +208,8 @@ class Lake:
         session = self._meaning_of(semantics.to_json())
 
         def known(parts: tuple[str, ...], certain: bool) -> Known | None:
-            try:
-                found = find(parts)
-            except UnknownTable:
-                if certain:
-                    raise
+            found = find(parts) if certain else _or_none(find, parts)
+            if found is None:
                 return None
             if found.name not in inputs:
                 inputs[found.name], empty[found.name] = found, self._empty(found, session)
@@ -237,6 +239,39 @@ class Lake:
         total = sum(rows[scan.table] for scan in plan.scans if scan.occurrence in drivers.occurrences)
         clustered = drivers.appends and walks[first.table].clustered
         return Explained(definition, clustered, total, compiled.schema, plan.notices, plan, drivers)
+
+    def explain_anew(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
+        """Any deterministic query, computed from nothing at each refresh. `find` gives the input of a name."""
+        semantics = Semantics.of(self.spark)
+        session = self._meaning_of(semantics.to_json())
+        source = read(sql)
+        tree = parsed(source.text)
+        checked = repeatable(source, tree)
+        inputs = {parts: find(parts) for parts in tables_of(tree, lambda parts: _or_none(find, parts))}
+        if not inputs:
+            raise UnsupportedQuery("the query reads no table", hint="Name a table after FROM.")
+        found = {parts: Known(table.name, self._empty(table, session), ()) for parts, table in inputs.items()}
+        with _as_input("Spark does not take the query", BadSql):
+            schema = understood(session, source.text, tree, found)
+        self._refuse_unknown_functions(checked.functions)
+        _refuse_columns(schema)
+        _refuse_incomparable(schema)
+        stars = any(tree.find_all(exp.Star))
+        parts = [
+            Part(known.name, known.name, tuple(
+                (field.name, field.dataType.simpleString())
+                for field in known.empty.schema
+                if not field.name.startswith(HIDDEN) and (stars or _may_name(sql, field.name))
+            ), ())
+            for known in {known.name: known for known in found.values()}.values()
+        ]  # fmt: skip
+        definition = JobDefinition(
+            Kind.VIEW, parts[0].table, sql, (), (), (), "",
+            columns=tuple((field.name, field.dataType.simpleString()) for field in schema),
+            semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts), anew=True,
+        )  # fmt: skip
+        rows = sum(self._count(table) for table in inputs.values())
+        return Explained(definition, True, rows, schema, checked.notices)
 
     def _count(self, table: Input) -> int:
         return 0 if table.made_by else self._frame(table.location).count()
@@ -329,6 +364,8 @@ class Lake:
     def build(self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input]) -> Backfill[DataFrame]:
         """The machine of the job's generation, over the inputs that the definition names."""
         session = self._meaning_of(dict(definition.semantics))
+        if definition.anew:
+            return self._build_anew(job, definition, inputs, session)
         if definition.parts:
             return self._build_compiled(job, definition, inputs, session)
         table = inputs[definition.input]
@@ -372,9 +409,27 @@ class Lake:
         )  # fmt: skip
         schema = view.nothing().schema
         _refuse_another_plan(definition, plan, schema, drivers)
-        floats = [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
-        rounded = [name for name in floats if plan.adds_up and name not in plan.key]
+        rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
         return self._machine(job, definition, session, upstreams, view, schema, rounded)
+
+    def _build_anew(
+        self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
+    ) -> Backfill[DataFrame]:
+        upstreams, empty = dict[str, Upstream[DataFrame]](), dict[str, DataFrame]()
+        for part in definition.parts:
+            table, reads = inputs[part.table], [column for column, _ in part.columns]
+            with translated(UpstreamReplaced):
+                frame = self._empty(table, session)
+                check_columns(part.table, reads, frame.columns)
+                empty[part.table] = frame.select(*map(quoted, reads))
+            history = self._history(table.location)
+            upstreams[part.table] = WholeDelta(session, table.location, reads, derived=table.derived, history=history)
+        tree = parsed(read(definition.sql).text)
+        assert isinstance(tree, exp.Query), "it was one when it was created"
+        with translated(UpstreamReplaced):
+            derivation = Anew(session, tree, empty)
+            schema = derivation.nothing().schema
+        return self._machine(job, definition, session, upstreams, derivation, schema, _floats(schema))
 
     def build_database_replica(self, job: Job, definition: JobDefinition) -> Backfill[DataFrame]:
         """The machine of the generation of a replica of a table in another database."""
@@ -432,6 +487,17 @@ def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:
     narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
     columns = dict(definition.columns) or None
     return RowWise(narrow, columns, definition.key, where=definition.where, alias=definition.alias)
+
+
+def _or_none(find: Callable[[tuple[str, ...]], Input], parts: tuple[str, ...]) -> Input | None:
+    try:
+        return find(parts)
+    except UnknownTable:
+        return None
+
+
+def _floats(schema: StructType) -> list[str]:
+    return [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
 
 
 def _part(scan: Scan, key: tuple[str, ...], schema: StructType, walks: Mapping[str, Walk], drivers: Drivers) -> Part:

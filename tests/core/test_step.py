@@ -50,6 +50,7 @@ MERGED = Shape(tables={"t": "t"}, walked=("t",), appends=False)
 GROUPED = Shape(tables={"t": "t"}, walked=("t",), group_columns=1)
 SELF_JOIN = Shape(tables={"a": "t", "b": "t"}, walked=("a",))
 UNION = Shape(tables={"a": "t", "b": "u"}, walked=("a", "b"))
+ANEW = Shape(tables={"t": "t"}, walked=(), starts_empty=False, anew=True)
 SHAPES = (REPLICA, MERGED, GROUPED, SELF_JOIN, UNION)
 
 ONE = Knobs()
@@ -492,6 +493,16 @@ def test_what_is_covered_stays_fresh_while_nothing_may_be_filled(knobs: Knobs, p
     )
     assert plan_step(state(HALFWAY), seen(look), knobs, REPLICA) == waits
     assert plan_look(state(HALFWAY), glimpse(5, pace=pace), knobs, REPLICA) == Look()
+
+
+@pytest.mark.parametrize("phase", [Phase.LIVE, Phase.VERIFYING])
+def test_what_is_computed_anew_begins_with_all_of_it_and_is_never_merged(phase: Phase) -> None:
+    first = plan_step(initial(1), seen(glimpse()), ONE, ANEW)
+    assert isinstance(first, Step)
+    assert (first.write, first.chunks) == (Write.REPLACE, {})
+    assert apply(initial(1), first).finished()
+    later = plan_step(state(COVERED), seen(glimpse(head=7, phase=phase, readable=False), Changed.SOME), ONE, ANEW)
+    assert (how(later), at(later)) == (Write.REPLACE, version(7))
 
 
 def test_everything_covered_is_verified_next() -> None:

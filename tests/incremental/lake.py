@@ -96,9 +96,18 @@ class Lake:
 
     def expect(self, name: str, sql: str) -> None:
         """The view is its query, in values and types."""
+        assert self.difference(name, sql) is None
+
+    def difference(self, name: str, sql: str) -> str | None:
+        """In what the view is not its query."""
         found, wanted = self.engine.table(name), self.engine.query(sql)
-        assert [(f.name, f.dataType) for f in found.schema] == [(f.name, f.dataType) for f in wanted.schema], sql
-        assert _rows(found) == _rows(wanted), sql
+        for here, there in (
+            ([f"{f.name} {f.dataType}" for f in found.schema], [f"{f.name} {f.dataType}" for f in wanted.schema]),
+            (_rows(found), _rows(wanted)),
+        ):
+            if here != there:
+                return f"{sql}\nis {here}\nand should be {there}"
+        return None
 
 
 def _kinds(table: TableColumns) -> list[str]:

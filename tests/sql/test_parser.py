@@ -72,6 +72,7 @@ STATEMENTS: dict[str, Statement] = {
         "v", "SELECT 1", (("target_lag", "30 seconds"), ("rate_limit", 5))
     ),
     "CREATE REPLICA r FROM orders": CreateReplica("r", ("orders",)),
+    "CREATE MATERIALIZED VIEW v WITH (refresh = full) AS SELECT 1": CreateView("v", "SELECT 1", (("refresh", "full"),)),
     "CREATE REPLICA IF NOT EXISTS r FROM shop.public.orders WITH (rate_limit = 50000)": CreateReplica(
         "r", ("shop", "public", "orders"), (("rate_limit", 50000),), if_not_exists=True
     ),

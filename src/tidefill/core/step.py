@@ -74,13 +74,15 @@ class Reason(Enum):
 class Shape:
     """What the derivation asks of the plan: which table each occurrence reads, which occurrences are walked (the others
     are taken whole), whether a fill is a plain append, how many leading walk columns form a group that no chunk may
-    cut, and whether there are no outputs while nothing walked is covered."""
+    cut, and whether there are no outputs while nothing walked is covered. `anew`: it knows nothing of changes; whenever
+    there are some, all of it is computed again."""
 
     tables: Mapping[Occurrence, Table]
     walked: tuple[Occurrence, ...]
     appends: bool = True
     group_columns: int = 0
     starts_empty: bool = True
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ def plan_step(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
         return _fill(state, seen, knobs, shape)
     if _is_over(state, glimpse):
         return Finish() if glimpse.phase is Phase.FILLING else Verify(state.versions)
-    return _forward(state, seen, knobs)
+    return _forward(state, seen, knobs, shape)
 
 
 def _is_over(state: JobState, glimpse: Glimpse) -> bool:
@@ -276,7 +278,7 @@ def _fill(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wai
     return Step(heads, state.coverage, write=Write.MERGE)
 
 
-def _forward(state: JobState, seen: Seen, knobs: Knobs) -> Plan:
+def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     """Nothing may be filled: keep what is covered fresh."""
     glimpse = seen.glimpse
     heads = _heads(state, glimpse)
@@ -284,7 +286,8 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs) -> Plan:
     verifying = glimpse.phase is Phase.VERIFYING
     urgent = _pressing(glimpse, knobs) or _release_due(state, glimpse, knobs)
     if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or urgent):
-        return Step(heads, state.coverage, write=Write.REPLACE if seen.changed is Changed.ALL else Write.MERGE)
+        anew = shape.anew or seen.changed is Changed.ALL
+        return Step(heads, state.coverage, write=Write.REPLACE if anew else Write.MERGE)
     if verifying:
         return Verify(heads)
     if glimpse.renew:

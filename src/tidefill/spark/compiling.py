@@ -55,10 +55,10 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
     name of the query's own WITH. Raises BadSql or UnsupportedQuery."""
     source = read(sql)
     functions = check_query(source)
-    tree = _parsed(source.text)
+    tree = parsed(source.text)
     refuse_qualify(tree)
     found = {parts: known for parts, certain in _tables(tree).items() if (known := find(parts, certain)) is not None}
-    schema = _schema(session, source.text, tree, found)
+    schema = understood(session, source.text, tree, found)
     names = [field.name for field in schema]
 
     def columns(parts: tuple[str, ...]) -> TableColumns:
@@ -73,7 +73,7 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
 def recompiled(session: SparkSession, sql: str, tables: Sequence[Known], names: Sequence[str]) -> ViewPlan:
     """The plan of a query that was compiled before, over tables by our names for them."""
     found = {known.name.casefold(): known for known in tables}
-    tree = _parsed(read(sql).text)
+    tree = parsed(read(sql).text)
     return compile_view(
         tree, lambda parts: _columns(found[parts[0].casefold()]), names, _analysis(session, found.values())
     )
@@ -84,7 +84,8 @@ def _columns(known: Known) -> TableColumns:
     return TableColumns(known.name, kinds, known.key)
 
 
-def _parsed(text: str) -> exp.Expr:
+def parsed(text: str) -> exp.Expr:
+    """The query as a tree. Raises BadSql or UnsupportedQuery."""
     try:
         return sqlglot.parse_one(text.rstrip().rstrip(";"), read=DIALECT)
     except UNREADABLE as error:
@@ -100,7 +101,7 @@ def _tables(tree: exp.Expr) -> dict[tuple[str, ...], bool]:
     return {parts: len(parts) > 1 or parts[0].casefold() not in own for parts in found}
 
 
-def _schema(session: SparkSession, text: str, tree: exp.Expr, found: Mapping[tuple[str, ...], Known]) -> StructType:
+def understood(session: SparkSession, text: str, tree: exp.Expr, found: Mapping[tuple[str, ...], Known]) -> StructType:
     """Names and types of the outputs by Spark, if it understands the query as we do. In this session the tables have
     the names that the query gives them."""
     session.conf.set("spark.sql.debug.maxToStringFields", "100000")

@@ -19,9 +19,12 @@ T = TypeVar("T")
 NAME_PARTS_MAX = 3  # catalog.schema.table
 _DIGITS_MAX = 18  # so many always fit into 64 bits
 _NUMBER = re.compile(r"\d+(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?", re.ASCII)
-_WORDS: dict[str, bool | None] = {"TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None}
+_WORDS: dict[str, Value] = {
+    "TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None,
+    "FULL": "full", "INCREMENTAL": "incremental",
+}  # fmt: skip
 _BACKTICKS = "Names with other signs than letters, digits and _ go in backticks."
-_VALUES = "A value is a number, a string in quotes, TRUE, FALSE, ON, OFF, NONE or NULL."
+_VALUES = "A value is a number, a string in quotes, TRUE, FALSE, ON, OFF, NONE, NULL, FULL or INCREMENTAL."
 
 
 @dataclass(slots=True)

@@ -51,6 +51,7 @@ EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
 FACTS = ("fact", "value")  # the columns of a result that tells many things of one
 REPLICA_OPTIONS = ("publication", "slot")
+VIEW_OPTIONS = ("refresh",)
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
 
 
@@ -168,8 +169,8 @@ def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
 
 
 def _create_settings(statement: CreateView | CreateReplica) -> dict[str, Any]:
-    """A replica also has names of what was made for it on the server."""
-    named = REPLICA_OPTIONS if isinstance(statement, CreateReplica) else ()
+    """A replica also has names of what was made for it on the server, and a view a way in which it is refreshed."""
+    named = REPLICA_OPTIONS if isinstance(statement, CreateReplica) else VIEW_OPTIONS
     given = {name: str(value) for name, value in statement.options if name in named}
     return {**given, **_settings(tuple(option for option in statement.options if option[0] not in named))}
 

@@ -69,7 +69,8 @@ class _Counted:
 
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
-    settings of that session carry the payload of a MERGE."""
+    settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
+    digits. Without a key it is only ever replaced, and those columns are not compared."""
 
     def __init__(
         self,
@@ -299,7 +300,7 @@ class DeltaTarget:
         buckets = sorted(bucket for bucket in ours.keys() | theirs.keys() if ours.get(bucket) != theirs.get(bucket))
         if buckets:
             return Compared(rows, self._differences(*sides, buckets))
-        return Compared(rows, self._far_apart(wanted, found) if self._rounded else ())
+        return Compared(rows, self._far_apart(wanted, found) if self._rounded and self._key else ())
 
     def _far_apart(self, wanted: DataFrame, found: DataFrame) -> tuple[str, ...]:
         """Sums of floating-point numbers depend in their last digits on the order in which Spark adds them up."""
@@ -312,7 +313,7 @@ class DeltaTarget:
         )
 
     def _bucket(self) -> Column:
-        return f.pmod(f.xxhash64(*map(quoted, self._key)), f.lit(BUCKETS))
+        return f.pmod(f.xxhash64(f.lit(0), *map(quoted, self._key)), f.lit(BUCKETS))
 
     def _fingerprints(self, rows: DataFrame) -> dict[int, tuple[Any, ...]]:
         """Of each bucket: how many rows, and the sums of both halves of their hashes, which cannot overflow. (Equal
@@ -329,8 +330,9 @@ class DeltaTarget:
         sides = [rows.where(inside).withColumn(MARK, f.lit(side)) for side, rows in ((WANTED, wanted), (FOUND, found))]
         counts = [f.count_if(f.col(MARK) == side).alias(side) for side in (WANTED, FOUND)]
         odd = sides[0].union(sides[1]).groupBy(*every).agg(*counts).where(f.col(WANTED) != f.col(FOUND))
-        rows = odd.orderBy(*map(quoted, self._key)).limit(2 * DIFFERENCES_MAX).collect()
-        return _told(rows, [wanted.columns.index(name) for name in self._key])
+        key = self._key or wanted.columns
+        rows = odd.orderBy(*map(quoted, key)).limit(2 * DIFFERENCES_MAX).collect()
+        return _told(rows, [wanted.columns.index(name) for name in key])
 
     def publish(self) -> None:
         """A view in the session's catalog that shows the user's columns, where the catalog takes such a name; it is

@@ -171,6 +171,20 @@ class SelfJoin(_Pair):
         return Merge(evaluate, exact=False)
 
 
+class Anew(SelfJoin):
+    """The same, computed from nothing whenever something changed; nothing of it is walked."""
+
+    shape = Shape(tables={"a": "t", "b": "t"}, walked=(), starts_empty=False, anew=True)
+
+    def append(self, rows: Mapping[Occurrence, Frame], whole: Mapping[Occurrence, Frame]) -> Frame:
+        """There are no chunks."""
+        return nothing
+
+    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+        """It knows nothing of changes."""
+        raise AssertionError("what is computed anew cannot be merged into")
+
+
 class Join(_Pair):
     """Rows of `a` and `b` with the same key, which are two tables; `a` is walked, `b` is taken whole."""
 
@@ -279,6 +293,7 @@ QUERIES = (
     Query("groups appended", lambda: Grouped(along_group=True), ((GROUP, ID),), keys_only=False),
     Query("groups merged", lambda: Grouped(along_group=False), ((ID,),), keys_only=False),
     Query("self join", SelfJoin, ((ID,), (GROUP, ID)), keys_only=False),
+    Query("anew", Anew, ((ID,),), keys_only=False),
     Query("total", Total, ((ID,),), keys_only=False),
     Query("branches", Branches, ((ID,), (GROUP, ID)), keys_only=False),
 )

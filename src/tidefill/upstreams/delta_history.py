@@ -27,6 +27,7 @@ SURVEY_S = 1.0  # how long one look serves
 HISTORY_S = 30.0  # a commit within the millisecond of another leaves the stamp as it is: it is seen this much later
 RECENT_COMMITS = 20
 DEFAULT_KEPT_S = 7 * 24 * 3600.0
+QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"})
 WRITES = frozenset({"MERGE", "UPDATE", "DELETE", "OPTIMIZE", "STREAMING UPDATE", "WRITE Append"})
 RETENTION = "delta.deletedFileRetentionDuration"
 _UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0}
@@ -39,11 +40,12 @@ def wall_clock_s() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """When a version was made, and by what. `plain`: by a write that leaves the table what it is. `bases`: what it
-    comes from, if a job of ours made it."""
+    """When a version was made, and by what. `plain`: by a write that leaves the table what it is. `quiet`: by something
+    that leaves the rows what they are. `bases`: what it comes from, if a job of ours made it."""
 
     at_s: float
     plain: bool
+    quiet: bool = False
     bases: Mapping[str, int] | None = None
 
 
@@ -134,7 +136,10 @@ class DeltaHistory:
         micros = f.unix_micros(f.col("timestamp").cast("timestamp"))
         what = f.concat_ws(" ", "operation", f.col("operationParameters")["mode"])
         rows = history.select("version", micros, what, "userMetadata").collect()
-        return {int(version): Commit(at_us / 1e6, done in WRITES, _bases(told)) for version, at_us, done, told in rows}
+        return {
+            int(version): Commit(at_us / 1e6, done in WRITES, done in QUIET, _bases(told))
+            for version, at_us, done, told in rows
+        }
 
 
 def _bases(told: str | None) -> Mapping[str, int] | None:

@@ -168,6 +168,34 @@ def _check_signs(source: Source, tokens: Sequence[Token]) -> None:
 def check_query(source: Source) -> frozenset[str]:
     """What the words tell of a query over several tables: all of it is deterministic and follows the tables. Gives the
     names of the functions that it calls."""
+    found = _checked_calls(source)
+    for call in found:
+        rule = _rule_of(call)
+        if rule is _AGGREGATE:
+            rule = _BY_CHANCE if _is_by_chance(call) and not PLACES.fullmatch(call.last_name) else None
+        if rule is not None:
+            raise source.refusal(rule.fact, rule.hint, call.token.start, call.token.end)
+    return frozenset(call.name for call in found)
+
+
+def check_repeatable(source: Source) -> tuple[frozenset[str], tuple[str, ...]]:
+    """What the words tell of a query that is computed anew each time: all of it is deterministic and follows the
+    tables. Gives the names of the functions that it calls, and a notice for each that sees rows in some order."""
+    found = _checked_calls(source)
+    for call in found:
+        rule = _rule_of(call)
+        if rule in (_VOLATILE, _IDENTIFIER):
+            raise source.refusal(rule.fact, rule.hint, call.token.start, call.token.end)
+    notices = [
+        f"{call.last_name} depends on the order of the rows, unless the query gives one or sorts what it returns."
+        for call in found
+        if AGGREGATES.fullmatch(call.last_name) and _is_by_chance(call)
+    ]
+    return frozenset(call.name for call in found), tuple(dict.fromkeys(notices))
+
+
+def _checked_calls(source: Source) -> tuple[Call, ...]:
+    """All calls of a query that reads nothing but tables as they are."""
     tokens = statement_of(source)
     _check_signs(source, tokens)
     if tokens[0].word not in ("SELECT", "WITH", "("):
@@ -177,15 +205,11 @@ def check_query(source: Source) -> frozenset[str]:
             raise source.refusal(_TIME_WORD.fact, _TIME_WORD.hint, token.start, token.end)
         if token.is_name and token.name.lower() == "_metadata":
             raise source.refusal(_METADATA.fact, _METADATA.hint, token.start, token.end)
-    found = tuple(calls(tokens))
-    for call in found:
-        rule = _rule_of(call)
-        if rule is _AGGREGATE:
-            known = EXACT_AGGREGATES.fullmatch(call.last_name) or PLACES.fullmatch(call.last_name)
-            rule = None if known else _BY_CHANCE
-        if rule is not None:
-            raise source.refusal(rule.fact, rule.hint, call.token.start, call.token.end)
-    return frozenset(call.name for call in found)
+    return tuple(calls(tokens))
+
+
+def _is_by_chance(call: Call) -> bool:
+    return not EXACT_AGGREGATES.fullmatch(call.last_name)
 
 
 def check_clauses(source: Source, tokens: Sequence[Token], tree: exp.Expr) -> exp.Select:

@@ -1,0 +1,50 @@
+"""A query that is computed from nothing at each refresh, by Spark as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
+
+from tidefill.core.state import Occurrence, Table
+from tidefill.core.step import Shape
+from tidefill.ports import Halves
+from tidefill.spark.view import statement
+from tidefill.views.anew import over
+
+
+class Anew:
+    """`empty`: the tables that it reads, without rows."""
+
+    def __init__(self, session: SparkSession, tree: exp.Query, empty: Mapping[Table, DataFrame]) -> None:
+        self._session = session
+        self._names = {table: f"__tf_new_{number}" for number, table in enumerate(empty)}
+        self._query = over(tree, {table.casefold(): name for table, name in self._names.items()})
+        self._empty = dict(empty)
+        self.shape = Shape(tables={table: table for table in empty}, walked=(), starts_empty=False, anew=True)
+
+    def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
+        """The query."""
+        return statement(self._session, self._query, {self._names[table]: rows[table] for table in self._names})
+
+    def nothing(self) -> DataFrame:
+        """Outputs without rows."""
+        return self.whole(self._empty).where("false")
+
+    def append(self, rows: Mapping[Occurrence, DataFrame], whole: Mapping[Occurrence, DataFrame]) -> NoReturn:
+        """There are no chunks."""
+        raise AssertionError("nothing is walked")
+
+    def changes(self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]) -> NoReturn:
+        """It knows nothing of changes."""
+        raise AssertionError("what is computed anew is not merged")
+
+    def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> NoReturn:
+        """There are no chunks."""
+        raise AssertionError("nothing is walked")
+
+    def no_changes(self, name: Occurrence) -> NoReturn:
+        """It knows nothing of changes."""
+        raise AssertionError("what is computed anew is not merged")
