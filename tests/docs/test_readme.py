@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from tidefill.spark.session import JAVA_OPTIONS, local_session
+from tests.quick_spark import QUICK
+from tidefill.spark.session import local_session
 
 REPO = Path(__file__).parents[2]
 DOCUMENTS = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md")])
@@ -45,9 +46,8 @@ class Command:
 
 @pytest.fixture(scope="session")
 def quick_spark() -> None:
-    """The Spark of this process, which `tidefill.connect()` then takes: without Java's second compiler, which pays off
-    after minutes, a document takes half the time."""
-    local_session(extra_conf={JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"})
+    """The Spark of this process, which `tidefill.connect()` then takes."""
+    local_session(extra_conf=QUICK)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPO)))

@@ -6,19 +6,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.quick_spark import QUICK
 from tests.spark.shop import Shop
 from tidefill.sockets import free_port
-from tidefill.spark.session import JAVA_OPTIONS, local_session
+from tidefill.spark.session import local_session
 
 PORT = "spark.connect.grpc.binding.port"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    # The tests are many small queries, each compiled anew: without the second compiler they take half the time. (Java
-    # then keeps too little room for machine code, and would throw it away and make it again all the time.)
     extra_conf = {
-        JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+        **QUICK,
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         PORT: str(free_port()),
     }
