@@ -1,6 +1,6 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo lint types simulate bench-lake bench-replica bench-views soak ci
+.PHONY: help setup test demo lint types simulate bench-lake bench-replica bench-views bench-tpch soak ci
 
 bin := .venv/bin
 ready := .venv/.ready
@@ -40,6 +40,9 @@ bench-replica: $(ready) ## measure a replica of PostgreSQL against Spark's own r
 
 bench-views: $(ready) ## measure a step of a view against the query computed anew (twenty minutes)
 	@$(bin)/python -m benchmarks.views
+
+bench-tpch: $(ready) ## measure a step of each TPC-H query against the query computed anew (half an hour)
+	@$(bin)/python -m benchmarks.views tpch
 
 soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)
 	@$(bin)/tidefill simulate --seeds 20000

@@ -2,16 +2,19 @@
 pipelines of open-source Spark do it. Over TPC-H's lineitem and what it refers to.
 
     make bench-views              # SCALE=1 is 6 million items
+    make bench-tpch               # the same for the queries of TPC-H, with one small change
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,10 +22,12 @@ from pyspark.sql import SparkSession
 
 from benchmarks.merge import timed
 from benchmarks.processes import read_bytes
-from benchmarks.tpch import make_tables, register
+from benchmarks.tpch import KEYS, make_tables, register
+from tests.incremental.tpch import QUERIES
 from tidefill import connect
 from tidefill.core.step import Reason
 from tidefill.engine import Engine
+from tidefill.errors import UnsupportedQuery
 from tidefill.service import Service
 from tidefill.spark.names import table_at
 from tidefill.spark.session import local_session
@@ -31,6 +36,8 @@ from tidefill.targets.delta import PROPERTIES
 SCALE = float(os.environ.get("SCALE", "1"))
 TABLES = ("lineitem", "orders", "customer", "nation")
 RESULTS = Path(__file__).parent / "RESULTS-views.md"
+RESULTS_TPCH = Path(__file__).parent / "RESULTS-tpch.md"
+GONE, LITTLE = "0.01% in one place", 0.2
 SHARES = (0.0001, 0.001, 0.01)
 VIEWS = {
     "filter": "SELECT l_orderkey, l_linenumber, l_quantity, l_extendedprice FROM lineitem WHERE l_discount > 0.05",
@@ -103,47 +110,140 @@ def step(engine: Engine, service: Service, name: str) -> None:
                 return
 
 
-def measure(spark: SparkSession, folder: Path) -> tuple[dict[str, Measured], int]:
-    """Every view, built and kept beside the others; and how many items there are."""
-    make_tables(spark, folder, SCALE, TABLES)
-    items = spark.read.format("delta").load(str(folder / "lineitem")).count()
-    found: dict[str, Measured] = {}
-    with connect(spark, folder / "lake", folder / "store") as engine:
-        register(engine, folder, TABLES)
-        names = {title: f"v{number}" for number, title in enumerate(VIEWS)}
-        for title, sql in VIEWS.items():
-            engine.create_view(names[title], sql, verify=False)
-        for title, sql in VIEWS.items():
-            path = str(folder / f"anew-{names[title]}")
-            anew(engine, sql, path)
-            found[title] = Measured(cost(lambda: anew(engine, sql, path)))  # noqa: B023
+@dataclass(slots=True)
+class Bench:
+    """Views over these tables, built and kept beside each other."""
+
+    spark: SparkSession
+    folder: Path
+    engine: Engine
+    views: dict[str, str]
+    found: dict[str, Measured] = field(default_factory=dict)
+
+    def build(self) -> None:
+        """What each costs anew, and the views."""
+        for title, sql in self.views.items():
+            path = str(self.folder / f"anew-{_name(title)}")
+            anew(self.engine, sql, path)
+            self.found[title] = Measured(cost(lambda: anew(self.engine, sql, path)))  # noqa: B023
             shutil.rmtree(path)
-            print(f"{title}: anew {found[title].anew.s:.1f} s", flush=True)
-        service = engine._service(hurry=True)
-        for title in VIEWS:
-            build_s = timed(lambda: step(engine, service, names[title]))  # noqa: B023
-            print(f"{title}: built in {build_s:.1f} s", flush=True)
-        write(spark, folder, "l_orderkey < 100")
-        for title in VIEWS:
-            step(engine, service, names[title])
-        for change, which in changes(items):
-            write(spark, folder, which)
-            for title in VIEWS:
-                took = cost(lambda: step(engine, service, names[title]))  # noqa: B023
-                found[title].steps[change] = took
+            self.engine.create_view(_name(title), sql, verify=False)
+            build_s = timed(lambda: self._step(title))  # noqa: B023
+            print(f"{title}: anew {self.found[title].anew.s:.1f} s, built in {build_s:.1f} s", flush=True)
+
+    def _step(self, title: str) -> None:
+        step(self.engine, self.engine._service(hurry=True), _name(title))
+
+    def take_in(self, change: str = "") -> None:
+        """What was written since, in each view; measured if the change has a name."""
+        for title in self.views:
+            took = cost(lambda: self._step(title))  # noqa: B023
+            if change:
+                self.found[title].steps[change] = took
                 print(f"{title}, {change}: {took.s:.1f} s, {took.read_bytes / 1e6:.1f} MB", flush=True)
-    return found, items
+
+
+def _name(title: str) -> str:
+    return re.sub(r"\W+", "_", f"v_{title}")
+
+
+@contextmanager
+def bench(tables: Sequence[str], views: dict[str, str]) -> Iterator[Bench]:
+    """Tables that were just generated."""
+    spark = local_session()
+    with tempfile.TemporaryDirectory(prefix="tidefill-bench-") as name:
+        folder = Path(name)
+        make_tables(spark, folder, SCALE, tables)
+        with connect(spark, folder / "lake", folder / "store") as engine:
+            register(engine, folder, tables)
+            yield Bench(spark, folder, engine, views)
+
+
+def measure() -> tuple[dict[str, Measured], int]:
+    """Every view; and how many items there are."""
+    with bench(TABLES, VIEWS) as over:
+        items = over.spark.read.format("delta").load(str(over.folder / "lineitem")).count()
+        over.build()
+        write(over.spark, over.folder, "l_orderkey < 100")
+        over.take_in()
+        for change, which in changes(items):
+            write(over.spark, over.folder, which)
+            over.take_in(change)
+    return over.found, items
+
+
+def measure_tpch() -> dict[str, Measured]:
+    """Every query of TPC-H that is taken: a ten thousandth of the orders goes, with their items, or, for those that
+    read neither, of what suppliers have of parts."""
+    of_orders = {f"Q{n}": sql for n, sql in QUERIES.items() if re.search(r"\b(lineitem|orders)\b", sql)}
+    of_parts = {f"Q{n}": sql for n, sql in QUERIES.items() if f"Q{n}" not in of_orders}
+    with bench(tuple(KEYS), {}) as over:
+        taken = {title: sql for title, sql in (of_orders | of_parts).items() if _is_taken(over.engine, title, sql)}
+        over.views = taken
+        over.build()
+        for round_, change in enumerate(("", GONE)):
+            for views, tables in ((of_orders, ("lineitem", "orders")), (of_parts, ("partsupp",))):
+                remove(over.spark, over.folder, tables, round_)
+                over.views = {title: sql for title, sql in taken.items() if title in views}
+                over.take_in(change)
+    return over.found
+
+
+def _is_taken(engine: Engine, title: str, sql: str) -> bool:
+    try:
+        engine.explain_view(sql)
+    except UnsupportedQuery as refused:
+        print(f"{title}: {refused.fact}", flush=True)
+        return False
+    return True
+
+
+def remove(spark: SparkSession, folder: Path, tables: Sequence[str], round_: int) -> None:
+    """A ten thousandth of the first table's leading keys, from each of them."""
+    key = KEYS[tables[0]][0]
+    last = spark.read.format("delta").load(str(folder / tables[0])).agg({key: "max"}).collect()[0][0]
+    first = last // 3 + round_ * last // 5
+    for table in tables:
+        where = f"{KEYS[table][0]} BETWEEN {first} AND {first + max(1, last // 10_000)}"
+        spark.sql(f"DELETE FROM {table_at(str(folder / table))} WHERE {where}")
+
+
+def report_tpch(found: dict[str, Measured]) -> str:
+    """A page."""
+    lines = [
+        "# Measured by `make bench-tpch`",
+        "",
+        f"{_machine()}; TPC-H at scale {SCALE:g}. {GONE} goes: orders with their items, or what suppliers have of "
+        "parts. A step takes that in; beside it the query computed anew and its table overwritten. One round after a "
+        "warm-up.",
+        "",
+        "| query | anew | a step | share of the seconds | share of the bytes |",
+        "|---|---|---|---|---|",
+    ]
+    shares = []
+    for title, one in sorted(found.items(), key=lambda pair: int(pair[0][1:])):
+        took = one.steps[GONE]
+        shares.append(took.read_bytes / max(1, one.anew.read_bytes))
+        lines.append(
+            f"| {title} | {one.anew.s:.1f} s, {one.anew.read_bytes / 1e6:,.0f} MB | {took.s:.1f} s, "
+            f"{took.read_bytes / 1e6:,.1f} MB | {took.s / one.anew.s:.2f} | {shares[-1]:.2f} |"
+        )
+    few = sum(share < LITTLE for share in shares)
+    return "\n".join([*lines, "", f"{few} of {len(shares)} read less than {LITTLE:.0%} of the bytes."]) + "\n"
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
 def report(found: dict[str, Measured], items: int) -> str:
     """A page."""
     titles = list(found)
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     anew = " | ".join(f"{one.anew.s:.1f} s, {one.anew.read_bytes / 1e6:,.0f} MB" for one in found.values())
     lines = [
         "# Measured by `make bench-views`",
         "",
-        f"{machine}; TPC-H at scale {SCALE:g}, {items:,} items in the order of their key. Items are updated by "
+        f"{_machine()}; TPC-H at scale {SCALE:g}, {items:,} items in the order of their key. Items are updated by "
         "somebody else; a step takes that in. Beside it the query computed anew and its table overwritten. Seconds, "
         "and megabytes that its Java read; in bold the step's shares of the whole. One round after a warm-up.",
         "",
@@ -161,16 +261,16 @@ def report(found: dict[str, Measured], items: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
+def main(what: str) -> int:
     """Measure, print, write the page."""
-    spark = local_session()
-    with tempfile.TemporaryDirectory(prefix="tidefill-bench-") as folder:
-        found, items = measure(spark, Path(folder))
-    page = report(found, items)
+    if what == "tpch":
+        page, path = report_tpch(measure_tpch()), RESULTS_TPCH
+    else:
+        page, path = report(*measure()), RESULTS
     print(page)
-    RESULTS.write_text(page)
+    path.write_text(page)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:] or [""]))
