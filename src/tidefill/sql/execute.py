@@ -22,6 +22,7 @@ from tidefill.sql.statements import (
     CatalogTable,
     CreateReplica,
     CreateView,
+    DropJob,
     DropReplica,
     DropView,
     Explain,
@@ -52,6 +53,7 @@ DIFFERENCES_SHOWN_MAX = 10
 FACTS = ("fact", "value")  # the columns of a result that tells many things of one
 REPLICA_OPTIONS = ("publication", "slot")
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
+_KINDS = {DropView: Kind.VIEW, DropReplica: Kind.REPLICA}
 
 
 class Until(Enum):
@@ -87,10 +89,8 @@ def execute(engine: Engine, statement: Statement) -> Result:
             return _create(engine, statement)
         case Explain(create, with_sql):
             return _explain(engine, create, with_sql)
-        case DropView(name, if_exists):
-            return _drop_of_kind(engine, name, Kind.VIEW, if_exists)
-        case DropReplica(name, if_exists):
-            return _drop_of_kind(engine, name, Kind.REPLICA, if_exists)
+        case DropView() | DropReplica() | DropJob():
+            return _drop(engine, statement)
         case ShowJobs():
             return _jobs(engine)
         case ShowJob(name):
@@ -180,21 +180,27 @@ def _settings(options: Options) -> dict[str, Any]:
     return dict(options)
 
 
-def _drop_of_kind(engine: Engine, name: str, kind: Kind, if_exists: bool) -> Result:
+def _drop(engine: Engine, statement: DropView | DropReplica | DropJob) -> Result:
+    name, kind = statement.name, _KINDS.get(type(statement))
     job = next((job for job in engine.jobs() if job.name.casefold() == name.casefold()), None)
-    if job is None and if_exists:
-        return Result(message=f"there is no {KIND_NAMES[kind.value]} {name}; nothing to do")
-    if job is not None and job.definition().kind is not kind:
+    if job is None and statement.if_exists:
+        return Result(message=f"there is no {_kind_name(kind)} {name}; nothing to do")
+    if job is not None and kind is not None and job.definition().kind is not kind:
         other = KIND_NAMES[job.definition().kind.value]
-        fact, hint = f"there is no {KIND_NAMES[kind.value]} {name}", f"DROP {other.upper()} {quoted(job.name)}"
+        fact, hint = f"there is no {_kind_name(kind)} {name}", f"DROP {other.upper()} {quoted(job.name)}"
         raise UnknownJob(fact, detail=f"{job.name} is a {other}.", hint=hint)
-    return drop(job or engine.job(name))
+    job = job or engine.job(name)
+    return _ended(job, "drop", job.drop(cascade=statement.cascade))
 
 
-def drop(job: Job) -> Result:
-    """Remove a job, whatever it is."""
-    job.drop()
-    return Result(message=f"{job.name}: asked to drop", jobs=(job,), until=Until.GONE)
+def _kind_name(kind: Kind | None) -> str:
+    return "job" if kind is None else KIND_NAMES[kind.value]
+
+
+def _ended(job: Job, verb: str, others: list[Job]) -> Result:
+    """Asked of the job, and of those that end with it."""
+    along = f", and with it {', '.join(other.name for other in others)}" if others else ""
+    return Result(message=f"{job.name}: asked to {verb}{along}", jobs=(job, *others), until=Until.GONE)
 
 
 # Wishes.
@@ -208,9 +214,8 @@ def _wish(job: Job, wish: PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJo
         case ResumeJob():
             job.resume()
             return Result(message=f"{job.name}: asked to resume", jobs=(job,), until=Until.LIVE)
-        case CancelJob():
-            job.cancel()
-            return Result(message=f"{job.name}: asked to cancel", jobs=(job,), until=Until.GONE)
+        case CancelJob(_, cascade):
+            return _ended(job, "cancel", job.cancel(cascade=cascade))
         case ResyncJob():
             job.resync()
             return Result(message=f"{job.name}: asked to be built anew", jobs=(job,), until=Until.LIVE)
