@@ -16,7 +16,7 @@ from tidefill.core.progress import Progress
 from tidefill.definitions import JobDefinition, Kind
 from tidefill.engine import Engine, connect
 from tidefill.errors import BadSql, InUse, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
-from tidefill.sql.execute import FACTS, Result, Until, generated_sql
+from tidefill.sql.execute import FACTS, Result, Until
 from tidefill.sql.script import is_complete, results
 
 ODD, COPY = row("odd", 1), row("copy", 2, REPLICA, life=Life.LIVE, published=1)
@@ -257,11 +257,6 @@ def test_a_job_that_is_gone_was_waited_for(engine: Engine) -> None:
     assert job.wait(30, gone=True) is job
     with pytest.raises(UnknownJob):
         job.wait(30)
-
-
-def test_generated_sql() -> None:
-    assert generated_sql(VIEW) == "SELECT\n  v,\n  `events`.`id` AS `__tf_key_id`\nFROM `events` AS `events`"
-    assert generated_sql(replace(REPLICA, where="v > 1")) == "SELECT\n  *\nFROM `events` AS `events`\nWHERE v > 1"
 
 
 @pytest.mark.parametrize(
