@@ -160,15 +160,21 @@ def no_job(store: SqlStore, name: str, mark: str) -> None:
         store.wish_end(found.id, _dropped, _reads)
 
 
-def _reads(found: Job) -> bool:
-    return found.name.startswith(READER)
+def no_job_nor_readers(store: SqlStore, name: str, mark: str) -> None:
+    found = store.find(name)
+    if found is not None:
+        store.wish_end(found.id, _dropped, _reads, cascade=True)
+
+
+def _reads(found: Job) -> list[str]:
+    return [CONTENDED] if found.name.startswith(READER) else []
 
 
 def _dropped(found: Job) -> Job:
     return replace(found, life=Life.DROPPED)
 
 
-CONTEND: tuple[Callable[[SqlStore, str, str], None], ...] = (table, job, reader, no_table, no_job)
+CONTEND: tuple[Callable[[SqlStore, str, str], None], ...] = (table, job, reader, no_table, no_job, no_job_nor_readers)
 WORK = {"share": share, "contend": contend}
 
 if __name__ == "__main__":

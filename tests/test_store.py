@@ -203,7 +203,7 @@ def test_ten_processes_at_odds_over_one_name(file: Path) -> None:
 def check_ten_processes_at_odds(place: str) -> None:
     """The same. Now and then the name is a job from the first moment to the last; then they try again."""
     outcomes: Counter[str] = Counter()
-    wanted = ("table: done", "job: done", "reader: done", "no_table: done")
+    wanted = ("table: done", "job: done", "reader: done", "no_table: done", "no_job_nor_readers: done")
     for _ in range(CONTESTS_MAX):
         done = _work_together(place, "contend")
         for jobs, tables, readers in {tuple(look) for one in done for look in one["seen"]}:
@@ -236,19 +236,36 @@ def test_a_locked_store_is_unavailable_and_can_still_be_read(file: Path) -> None
         assert store.change("1", wish_pause(Pause.ALL)).wish_number == 1
 
 
-def test_nobody_writes_while_users_are_looked_for(file: Path) -> None:
-    def intrude(job: Job) -> bool:
+def test_nobody_writes_while_readers_are_looked_for(file: Path) -> None:
+    def intrude(job: Job) -> list[str]:
         with open_store(file, busy_s=0.05) as other, pytest.raises(Unavailable, match="locked"):
             other.create(Job("late", "late", "{}"), needs=["events"])
-        return False
+        return []
 
     with open_store(file) as store:
         store.register(EVENTS)
         store.create(JOB)
         store.create(Job("2", "reader", "{}"))
         store.wish_end("1", wish_drop, intrude)
+        store.wish_end("1", wish_drop, intrude, cascade=True)
         store.unregister("events", intrude)
         assert store.find("late") is None
+
+
+def test_nobody_sees_the_half_of_a_cascade(file: Path) -> None:
+    def wish(job: Job) -> Job:
+        with open_store(file, busy_s=0.05) as other:
+            assert not any(row.wants_end for row in other.jobs())
+            with pytest.raises(Unavailable, match="locked"):
+                other.create(Job("late", "late", "{}"), needs=["reader"])
+        return wish_drop(job)
+
+    with open_store(file) as store:
+        store.create(JOB)
+        for number, name in enumerate(("reader", "another"), 2):
+            store.create(Job(str(number), name, "{}"))
+        ended = store.wish_end("1", wish, lambda job: [] if job.id == "1" else [JOB.name], cascade=True)
+        assert [row.wants_end for row in store.jobs()] == [True] * len(ended) == [True] * 3
 
 
 def test_a_new_store_that_stays_locked_is_unavailable(file: Path) -> None:
@@ -357,7 +374,7 @@ def test_a_row_that_cannot_be_read(file: Path, store: SqlStore, data: str) -> No
 def test_a_table_that_cannot_be_read(file: Path, store: SqlStore, data: str) -> None:
     store.register(EVENTS)
     _sql(file, f"UPDATE tables SET data = {data}")
-    for read in (store.tables, lambda: store.table("events"), lambda: store.unregister("events", lambda job: False)):
+    for read in (store.tables, lambda: store.table("events"), lambda: store.unregister("events", lambda job: [])):
         with pytest.raises(StoreUnreadable):
             read()
 

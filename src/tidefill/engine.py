@@ -245,7 +245,7 @@ class Engine:
 
     def unregister(self, name: str) -> None:
         """Forget the name; the table stays as it is."""
-        self._store.unregister(name, _reads(name))
+        self._store.unregister(name, _names_read)
 
     def tables(self) -> list[str]:
         """The names of the registered tables."""
@@ -384,7 +384,7 @@ class Engine:
             if self._store.table(table) is not None:
                 self._lake.check_keys(self._input((table,)))
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
-        made = self._store.create(row, [] if definition.connection else definition.tables)
+        made = self._store.create(row, _names_read(row))
         return Job(self, made.id, made.name)
 
     def _input(self, parts: tuple[str, ...]) -> Input:
@@ -725,21 +725,23 @@ class Job:
         """Compare what it has made so far with a recompute of the same version. The job goes on meanwhile."""
         return self.engine._verify(self._row())
 
-    def cancel(self) -> None:
-        """Remove it, before it is live."""
-        self._end(jobs.wish_cancel)
+    def cancel(self, *, cascade: bool = False) -> list[Job]:
+        """Remove it, before it is live; the rest is as for `drop`."""
+        return self._end(jobs.wish_cancel, cascade)
 
-    def drop(self) -> None:
-        """Remove it, whatever its state."""
-        self._end(jobs.wish_drop)
+    def drop(self, *, cascade: bool = False) -> list[Job]:
+        """Remove it, whatever its state. InUse if others read it; with `cascade` they are removed too, and so is what
+        reads those. Returns them, by name."""
+        return self._end(jobs.wish_drop, cascade)
 
     def _wish(self, wish: Callable[[Row], Row]) -> None:
         self._row()
         self.engine._store.change(self.id, wish)
 
-    def _end(self, wish: Callable[[Row], Row]) -> None:
+    def _end(self, wish: Callable[[Row], Row], cascade: bool) -> list[Job]:
         self._row()
-        self.engine._store.wish_end(self.id, wish, _reads(self.name))
+        _, *others = self.engine._store.wish_end(self.id, wish, _names_read, cascade=cascade)
+        return [Job(self.engine, row.id, row.name) for row in others]
 
     def events(self) -> list[tuple[float, str]]:
         """What happened, oldest first: seconds since 1970, and what."""
@@ -861,9 +863,10 @@ def _is_anew_job(row: Row) -> bool:
     return False
 
 
-def _reads(name: str) -> Callable[[Row], bool]:
-    wanted = name_key(name)
-    return lambda row: wanted in map(name_key, job_from_text(row.definition).tables)
+def _names_read(row: Row) -> tuple[str, ...]:
+    """A table of another database has no name here."""
+    definition = job_from_text(row.definition)
+    return () if definition.connection else definition.tables
 
 
 def _share_an_input(worked: Row, other: Row) -> bool:

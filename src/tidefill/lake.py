@@ -80,8 +80,19 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """About how large an input is; None: that is not known, because it is not `live`, or nobody tells."""
+
+    name: str
+    rows: int | None = None
+    size_bytes: int | None = None
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
-    """What a job will do, before it does it. `plan` and `drivers`: of a query over several tables, or over groups."""
+    """What a job will do, before it does it. `rows`: of what is walked. `plan` and `drivers`: of a query over several
+    tables, or over groups. `inputs`: all that it reads."""
 
     definition: JobDefinition
     clustered: bool
@@ -90,6 +101,7 @@ class Explained:
     notices: tuple[str, ...] = ()
     plan: ViewPlan | None = None
     drivers: Drivers | None = None
+    inputs: tuple[Size, ...] = ()
 
     @property
     def chunk_rows(self) -> int | None:
@@ -171,7 +183,8 @@ class Lake:
             Kind.REPLICA, source.name, source.name, found.key, found.key, found.key, found.walk_reason,
             semantics=semantics, connection=source.connection, publication=source.publication, slot=source.slot,
         )  # fmt: skip
-        return Explained(definition, True, found.rows, schema, found.notices)
+        inputs = (Size(source.name, found.rows),)
+        return Explained(definition, True, found.rows, schema, found.notices, inputs=inputs)
 
     def explain_view(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
         """A query. `find` gives the input of a name. Over one table, row by row, it stays as it was written; else it is
@@ -221,10 +234,12 @@ class Lake:
         _refuse_columns(compiled.schema)
         _refuse_incomparable(compiled.schema)
         plan = compiled.plan
-        rows = {name: self._count(table) for name, table in inputs.items()}
+        details = {name: self._detail_of(table) for name, table in inputs.items()}
+        sizes = {name: self._size(table, details[name]) for name, table in inputs.items()}
+        rows = {name: size.rows or 0 for name, size in sizes.items()}
         drivers = choose(plan.root, {scan.occurrence: rows[scan.table] for scan in plan.scans})
         driving = {scan.table for scan in plan.scans if scan.occurrence in drivers.occurrences}
-        walks = {name: self._walk(inputs[name]) for name in driving}
+        walks = {name: self._walk(inputs[name], details[name]) for name in driving}
         parts = [_part(scan, inputs[scan.table].key, empty[scan.table].schema, walks, drivers) for scan in plan.scans]
         first = next(part for part in parts if part.walk)
         with _as_input("Spark does not take what the query is compiled into", UnsupportedQuery):
@@ -238,7 +253,8 @@ class Lake:
         )  # fmt: skip
         total = sum(rows[scan.table] for scan in plan.scans if scan.occurrence in drivers.occurrences)
         clustered = drivers.appends and walks[first.table].clustered
-        return Explained(definition, clustered, total, compiled.schema, plan.notices, plan, drivers)
+        read = tuple(sizes[name] for name in definition.tables)
+        return Explained(definition, clustered, total, compiled.schema, plan.notices, plan, drivers, read)
 
     def explain_anew(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
         """Any deterministic query, computed from nothing at each refresh. `find` gives the input of a name."""
@@ -270,11 +286,20 @@ class Lake:
             columns=tuple((field.name, field.dataType.simpleString()) for field in schema),
             semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts), anew=True,
         )  # fmt: skip
-        rows = sum(self._count(table) for table in inputs.values())
-        return Explained(definition, True, rows, schema, checked.notices)
+        tables = {table.name: table for table in inputs.values()}
+        sizes = tuple(self._size(table, self._detail_of(table)) for table in tables.values())
+        rows = sum(size.rows or 0 for size in sizes)
+        return Explained(definition, True, rows, schema, checked.notices, inputs=sizes)
 
-    def _count(self, table: Input) -> int:
-        return 0 if table.made_by else self._frame(table.location).count()
+    def _detail_of(self, table: Input) -> Row | None:
+        """None if it is not live yet."""
+        return None if table.made_by else self._detail(table.location)
+
+    def _size(self, table: Input, detail: Row | None) -> Size:
+        """By its log, which counts the rows of each file; a file is read only if it was written without that."""
+        if detail is None:
+            return Size(table.name, live=False)
+        return Size(table.name, self._frame(table.location).count(), int(detail["sizeInBytes"] or 0))
 
     def _explained(
         self,
@@ -290,22 +315,22 @@ class Lake:
         reads: Sequence[str] = (),
         notices: tuple[str, ...] = (),
     ) -> Explained:
-        frame = self._empty(table, self.spark)
-        walk = self._walk(table)
+        frame, detail = self._empty(table, self.spark), self._detail_of(table)
+        walk, size = self._walk(table, detail), self._size(table, detail)
         _refuse_maps(frame.schema, reads or frame.columns)
         semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
         definition = JobDefinition(
             kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
             alias, tuple(columns), where, tuple(reads), semantics, tuple(frame.columns) if reads else (),
         )  # fmt: skip
-        return Explained(definition, walk.clustered, self._count(table), schema, notices)
+        return Explained(definition, walk.clustered, size.rows or 0, schema, notices, inputs=(size,))
 
-    def _walk(self, table: Input) -> Walk:
+    def _walk(self, table: Input, detail: Row | None) -> Walk:
         if table.walk:
             return Walk(tuple(dict.fromkeys((*table.walk, *table.key))), "as it was given", True)
-        if table.made_by:
+        if detail is None:
             return Walk(table.key, f"the key of {table.name}, which is still being made", True)
-        return choose_walk(self.spark, self._frame(table.location), self._detail(table.location), table.key)
+        return choose_walk(self.spark, self._frame(table.location), detail, table.key)
 
     def _empty(self, table: Input, session: SparkSession) -> DataFrame:
         """No rows of the input, but its columns."""

@@ -17,7 +17,7 @@ from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Changed, Shape
-from tidefill.core.tables import Registered
+from tidefill.core.tables import NamesRead, Registered
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 
@@ -220,8 +220,12 @@ class Store(Protocol):
     def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
         """Apply the change; UnknownJob if the row is gone."""
 
-    def wish_end(self, job_id: str, wish: Callable[[Job], Job], users: Callable[[Job], bool]) -> Job:
-        """`change` by the wish; InUse if another job for which `users` holds is not to end too."""
+    def wish_end(
+        self, job_id: str, wish: Callable[[Job], Job], reads: NamesRead, *, cascade: bool = False
+    ) -> Sequence[Job]:
+        """`change` by the wish; InUse if a job that is not to end too `reads` this one. With `cascade`: the same wish
+        for all jobs that read it, or that read one of those, in one transaction. The job as it is then, and
+        those, by name."""
 
     def delete(self, job_id: str) -> None:
         """Remove the row and its events."""
@@ -235,8 +239,8 @@ class Store(Protocol):
     def register(self, table: Registered) -> Registered:
         """The new table; or the one that has the name already, if its definition is equal; else NameTaken."""
 
-    def unregister(self, name: str, users: Callable[[Job], bool]) -> None:
-        """Remove the table; UnknownTable if it is not there, InUse if a job for which `users` holds is not DROPPED."""
+    def unregister(self, name: str, reads: NamesRead) -> None:
+        """Remove the table; UnknownTable if it is not there, InUse if a job that is not DROPPED `reads` it."""
 
     def table(self, name: str) -> Registered | None:
         """The table that has the name."""

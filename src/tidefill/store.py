@@ -32,11 +32,12 @@ from tidefill.core.jobs import Job, job_from_json, job_to_json, name_key
 from tidefill.core.lifecycle import Life
 from tidefill.core.tables import (
     Holder,
+    NamesRead,
     Registered,
     attached,
     check_needed,
     check_unused,
-    ends,
+    ending,
     table_from_json,
     table_to_json,
 )
@@ -203,13 +204,14 @@ class SqlStore:
         with self._writing() as connection:
             return _changed(connection, _to_change(connection, job_id), change)
 
-    def wish_end(self, job_id: str, wish: Callable[[Job], Job], users: Callable[[Job], bool]) -> Job:
-        """`change` by the wish, unless another job that is not ending uses this one: InUse."""
+    def wish_end(
+        self, job_id: str, wish: Callable[[Job], Job], reads: NamesRead, *, cascade: bool = False
+    ) -> Sequence[Job]:
+        """`change` by the wish, unless a job that is not ending reads this one: InUse; or with all that read it."""
         with self._writing() as connection:
             job = _to_change(connection, job_id)
-            others = [other for other in _active(connection) if other.id != job_id]
-            check_unused(job.name, (other for other in others if not ends(other)), users)
-            return _changed(connection, job, wish)
+            together = ending(job, _active(connection), reads, cascade=cascade)
+            return [_changed(connection, one, wish) for one in together]
 
     def delete(self, job_id: str) -> None:
         """Remove the row and its events. Once more is no mistake."""
@@ -246,13 +248,13 @@ class SqlStore:
             connection.execute(_REGISTERED.insert().values(row))
             return table
 
-    def unregister(self, name: str, users: Callable[[Job], bool]) -> None:
+    def unregister(self, name: str, reads: NamesRead) -> None:
         """Remove the table. A job that is being dropped may still read it: that counts as a use."""
         with self._writing() as connection:
             table = _table_named(connection, name)
             if table is None:
                 raise UnknownTable(f"there is no table {name}", hint="Check how the name is written.")
-            check_unused(table.name, _active(connection), users)
+            check_unused(table.name, _active(connection), reads)
             connection.execute(_REGISTERED.delete().where(_REGISTERED.c.name_key == _key(name)))
 
     def table(self, name: str) -> Registered | None:

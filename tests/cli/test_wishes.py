@@ -99,7 +99,22 @@ def test_what_cannot_be_asked(
 def test_what_is_read_is_not_dropped(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(folder, row("events2", 1, REPLICA), row("above", 2, REPLICA_OF_REPLICA)).close()
     assert main(["drop", "events2"]) == 4
-    assert "events2 is in use [IN_USE]\nDetail: Read by above." in capsys.readouterr().err
+    assert "events2 is in use [IN_USE]\nDetail: Read by above.\nHint: Drop what reads it first, or add CASCADE" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("command", ["drop", "cancel"])
+def test_what_is_read_ends_with_all_that_reads_it(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(folder, row("events2", 1, REPLICA), row("above", 2, REPLICA_OF_REPLICA), row("beside", 3, REPLICA)).close()
+    assert main([command, "events2", "--cascade"]) == 0
+    assert capsys.readouterr().out == f"events2: asked to {command}, and with it above\n"
+    assert main([command, "events2", "--cascade", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] == ["events2", "above"]
+    with open_store(folder / ".tidefill" / STORE_FILE) as store:
+        assert {job.name: job.wants_end for job in store.jobs()} == {"above": True, "beside": False, "events2": True}
 
 
 REPLICA_OF_REPLICA = type(REPLICA)(REPLICA.kind, "events2", "events2", ("id",), ("id",), ("id",), "the key")

@@ -14,6 +14,8 @@ from tidefill.core.tables import (
     attached,
     check_needed,
     check_unused,
+    ending,
+    ends,
     table_from_json,
     table_to_json,
 )
@@ -69,13 +71,37 @@ def test_what_is_needed_is_there_and_stays() -> None:
 
 def test_users_are_named_up_to_a_bound() -> None:
     jobs = [Job(str(number), f"job {number:02}", "{}") for number in reversed(range(USERS_NAMED_MAX + 2))]
-    check_unused("events", jobs, lambda job: False)
+    check_unused("events", jobs, lambda job: ["others"])
     with pytest.raises(InUse) as few:
-        check_unused("events", jobs, lambda job: job.id in "12")
+        check_unused("events", jobs, lambda job: ["a", "EVENTS"] if job.id in "12" else [])
     assert few.value.detail == "Read by job 01, job 02."
     with pytest.raises(InUse) as many:
-        check_unused("events", jobs, lambda job: True)
+        check_unused("events", jobs, lambda job: ["events"])
     assert many.value.detail.endswith("job 09 and 2 more.")
+
+
+@given(
+    st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda pair: pair[0] < pair[1])), st.integers(0, 6)
+)
+def test_what_ends_is_all_from_where_reading_leads_to_it(pairs: set[tuple[int, int]], first: int) -> None:
+    """Against the definition: the smallest set with the job in it that has every reader of what it has."""
+    jobs = [Job(str(number), f"job {number}", "{}") for number in range(7)]
+    found = ending(
+        jobs[first], jobs, lambda job: [f"JOB {low}" for low, high in pairs if str(high) == job.id], cascade=True
+    )
+    wanted = {first}
+    for high in range(first + 1, 7):
+        wanted |= {high} if any((low, high) in pairs for low in wanted) else set()
+    assert [job.id for job in found] == [str(first), *(str(number) for number in sorted(wanted - {first}))]
+
+
+def test_who_reads_it_keeps_it_unless_he_ends_too() -> None:
+    reader = Job("2", "reader", "{}")
+    with pytest.raises(InUse, match="CASCADE"):
+        ending(JOB, [JOB, reader], lambda job: ["events"], cascade=False)
+    going = replace(reader, wants_end=True)
+    assert ends(going)
+    assert ending(JOB, [JOB, going], lambda job: ["events"], cascade=False) == (JOB,)
 
 
 @given(st.text(min_size=1, max_size=NAME_CHARACTERS_MAX).filter(str.strip), st.text())

@@ -58,7 +58,8 @@ def lines() -> Iterator[str]:
                 yield f"| {number} | refused: {refused.fact} | | |"
                 continue
             drivers = choose(plan.root, {scan.occurrence: ROWS[scan.table] for scan in plan.scans})
-            yield f"| {number} | {kept_fresh(plan)} | {', '.join(drivers.occurrences)} | {filled(drivers)} |"
+            kept, how = kept_fresh(plan.strategy.value, plan.reason), filled(drivers.appends, drivers.starts_empty)
+            yield f"| {number} | {kept} | {', '.join(drivers.occurrences)} | {how} |"
 
 
 def page() -> str:

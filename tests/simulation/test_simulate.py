@@ -40,6 +40,7 @@ def test_random_histories_of_several_jobs_violate_nothing() -> None:
     assert tally.busy_steps > 0.5 * tally.steps
     for kind in ("die", "zombie", "pause", "touch", "drop"):
         assert tally.share(kind) >= 10, kind
+    assert tally.seen["cascade"] > 0
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)

@@ -62,9 +62,12 @@ def test_a_script_from_the_first_statement_to_the_last(
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     registered, explained, created, live, rows, counts, many, job, verified, dropped, gone, jobs = told
     assert registered["message"] == "table events registered"
-    facts = dict(explained["rows"])
-    assert (facts["key"], facts["estimated rows"]) == ("id (kept in hidden columns)", 14)
-    assert "AS `__tf_key_id`" in facts["generated SQL"]
+    assert (explained["key"], explained["hidden_columns"]) == (["__tf_key_id"], ["__tf_key_id"])
+    assert (explained["rows"], explained["chunks"], explained["waits_for"]) == (14, 1, [])
+    (read,) = explained["reads"]
+    assert (read["name"], read["rows"], read["live"]) == ("events", 14, True)
+    assert read["bytes"] > 0
+    assert "AS `__tf_key_id`" in explained["sql"]
     assert (created["jobs"], live) == (["big"], [{"job": "big", "state": "live"}])
     assert rows["columns"] == ["v", "at"], "no hidden column"
     assert rows["rows"][0] == [5, "1970-01-01 00:00:05"]

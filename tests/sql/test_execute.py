@@ -15,8 +15,8 @@ from tidefill.core.lifecycle import Life
 from tidefill.core.progress import Progress
 from tidefill.definitions import JobDefinition, Kind
 from tidefill.engine import Engine, connect
-from tidefill.errors import BadSql, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
-from tidefill.sql.execute import FACTS, Result, Until, generated_sql
+from tidefill.errors import BadSql, InUse, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
+from tidefill.sql.execute import FACTS, Result, Until
 from tidefill.sql.script import is_complete, results
 
 ODD, COPY = row("odd", 1), row("copy", 2, REPLICA, life=Life.LIVE, published=1)
@@ -109,6 +109,8 @@ def test_all_there_is_to_know_about_a_job(engine: Engine) -> None:
         ("RESYNC JOB odd", "odd: asked to be built anew", Until.LIVE),
         ("CANCEL JOB odd", "odd: asked to cancel", Until.GONE),
         ("DROP MATERIALIZED VIEW odd", "odd: asked to drop", Until.GONE),
+        ("DROP MATERIALIZED VIEW odd CASCADE", "odd: asked to drop", Until.GONE),
+        ("DROP JOB Odd RESTRICT", "odd: asked to drop", Until.GONE),
         ("ALTER JOB odd SET rate_limit = NONE, parallelism = 4", "odd: asked for rate_limit = NONE, parallelism = 4",
          Until.NOTHING),
     ],
@@ -127,6 +129,7 @@ def test_wishes(engine: Engine, sql: str, message: str, until: Until) -> None:
         ("CREATE REPLICA copy FROM EVENTS", "replica copy: live, 0 %, and was there before"),
         ("CREATE REPLICA IF NOT EXISTS odd FROM nowhere", "materialized view odd: created, 0 %"),
         ("DROP REPLICA IF EXISTS nobody", "there is no replica nobody; nothing to do"),
+        ("DROP JOB IF EXISTS nobody CASCADE", "there is no job nobody; nothing to do"),
         ("DROP MATERIALIZED VIEW IF EXISTS nobody", "there is no materialized view nobody; nothing to do"),
         ("UNREGISTER TABLE IF EXISTS nobody", "there is no table nobody; nothing to do"),
     ],
@@ -144,6 +147,7 @@ def test_what_is_so_already(engine: Engine, sql: str, message: str) -> None:
         ("PAUSE JOB nobody", UnknownJob, "there is no job nobody"),
         ("VERIFY nobody", UnknownJob, "there is no job nobody"),
         ("DROP REPLICA nobody", UnknownJob, "there is no job nobody"),
+        ("DROP JOB nobody CASCADE", UnknownJob, "there is no job nobody"),
         ("DROP REPLICA odd", UnknownJob, r"no replica odd[\s\S]*odd is a materialized view[\s\S]*VIEW `odd`"),
         ("DROP MATERIALIZED VIEW copy", UnknownJob, r"no materialized view copy[\s\S]*DROP REPLICA `copy`"),
         ("UNREGISTER TABLE nobody", UnknownTable, "there is no table nobody"),
@@ -176,6 +180,56 @@ def test_what_is_being_dropped_is_not_attached_to(engine: Engine) -> None:
             engine.execute(sql)
 
 
+def over(name: str) -> JobDefinition:
+    return replace(VIEW, input=name, sql=f"SELECT v FROM {name}")
+
+
+ABOVE, TOP = row("above", 3, over("ODD")), row("Top", 4, over("above"))
+
+
+def test_what_is_read_is_dropped_with_all_that_reads_it_or_not_at_all(engine: Engine) -> None:
+    for job in (ABOVE, TOP):
+        engine._store.create(job)
+    for sql in ("DROP JOB odd", "DROP MATERIALIZED VIEW above RESTRICT", "CANCEL JOB odd"):
+        with pytest.raises(InUse, match=r"in use[\s\S]*add CASCADE"):
+            engine.execute(sql)
+    assert [stored(engine, job) for job in (ODD, ABOVE, TOP)] == [ODD, ABOVE, TOP]
+    result = engine.execute("DROP MATERIALIZED VIEW odd CASCADE")
+    assert (result.message, result.until) == ("odd: asked to drop, and with it above, Top", Until.GONE)
+    assert [job.name for job in result.jobs] == ["odd", "above", "Top"]
+    assert all(stored(engine, job).wants_end for job in (ODD, ABOVE, TOP))
+    assert stored(engine, COPY) == COPY
+    with pytest.raises(InUse, match="events is in use"):
+        engine.unregister("events")
+
+
+def test_cancelling_with_all_that_reads_it(engine: Engine) -> None:
+    engine._store.create(ABOVE)
+    assert [job.name for job in engine.job("odd").cancel(cascade=True)] == ["above"]
+    engine._store.create(row("mirror", 5, replace(over("copy"), kind=Kind.REPLICA), life=Life.LIVE, published=1))
+    with pytest.raises(WrongState, match="copy is live"):
+        engine.execute("CANCEL JOB copy CASCADE")
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_what_is_dropped_together_goes_in_any_order(engine: Engine, first: int) -> None:
+    """Whoever is last has lost its input by then."""
+    for job in (ABOVE, TOP):
+        engine._store.create(job)
+    jobs = list(engine.execute("DROP JOB odd CASCADE").jobs)
+    runner = engine._service()._runner
+    for going in (*jobs[first:], *jobs[:first]):
+        runner.turn(going.id)
+        assert going._is_gone()
+    assert [job.name for job in engine.jobs()] == ["copy"]
+
+
+def test_a_replica_of_another_database_reads_nothing_of_ours(engine: Engine) -> None:
+    engine._store.create(row("shop.public.orders", 3, REPLICA))
+    engine._store.create(row("orders", 4, ORDERS))
+    assert engine.job("shop.public.orders").drop(cascade=True) == []
+
+
 def test_an_error_in_a_script_says_where_and_keeps_what_was_done(engine: Engine) -> None:
     script = "PAUSE JOB odd;\n\nPAUSE JOB nobody"
     with pytest.raises(UnknownJob) as raised:
@@ -203,11 +257,6 @@ def test_a_job_that_is_gone_was_waited_for(engine: Engine) -> None:
     assert job.wait(30, gone=True) is job
     with pytest.raises(UnknownJob):
         job.wait(30)
-
-
-def test_generated_sql() -> None:
-    assert generated_sql(VIEW) == "SELECT\n  v,\n  `events`.`id` AS `__tf_key_id`\nFROM `events` AS `events`"
-    assert generated_sql(replace(REPLICA, where="v > 1")) == "SELECT\n  *\nFROM `events` AS `events`\nWHERE v > 1"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tidefill.sql.statements import (
     CatalogTable,
     CreateReplica,
     CreateView,
+    DropJob,
     DropReplica,
     DropView,
     Explain,
@@ -82,6 +83,11 @@ STATEMENTS: dict[str, Statement] = {
     "DROP MATERIALIZED VIEW IF EXISTS v": DropView("v", if_exists=True),
     "DROP REPLICA r": DropReplica("r"),
     "DROP REPLICA IF EXISTS r": DropReplica("r", if_exists=True),
+    "DROP JOB x": DropJob("x"),
+    "DROP JOB cascade CASCADE": DropJob("cascade", cascade=True),
+    "DROP JOB IF EXISTS cascade": DropJob("cascade", if_exists=True),
+    "DROP REPLICA r RESTRICT": DropReplica("r"),
+    "DROP MATERIALIZED VIEW IF EXISTS v CASCADE": DropView("v", if_exists=True, cascade=True),
     "SHOW JOBS": ShowJobs(),
     "SHOW JOB x": ShowJob("x"),
     "SHOW EVENTS": ShowEvents(),
@@ -91,6 +97,8 @@ STATEMENTS: dict[str, Statement] = {
     "PAUSE JOB x FILL": PauseJob("x", fill_only=True),
     "RESUME JOB x": ResumeJob("x"),
     "CANCEL JOB x": CancelJob("x"),
+    "CANCEL JOB x CASCADE": CancelJob("x", cascade=True),
+    "CANCEL JOB x RESTRICT": CancelJob("x"),
     "RESYNC JOB x": ResyncJob("x"),
     "VERIFY x": Verify("x"),
     "VERIFY JOB x": Verify("x"),
@@ -167,6 +175,7 @@ def test_names(text: str, name: str) -> None:
     ("sql", "statement"),
     [
         ("PAUSE JOB fill", PauseJob("fill")),
+        ("CANCEL JOB restrict", CancelJob("restrict")),
         ("PAUSE JOB fill FILL", PauseJob("fill", fill_only=True)),
         ("UNREGISTER TABLE if", UnregisterTable("if")),
         ("CREATE REPLICA if FROM from", CreateReplica("if", ("from",))),
@@ -366,12 +375,9 @@ creates = st.builds(CreateView, names, queries, maybe_options, flags) | st.build
 statements: st.SearchStrategy[Statement] = st.one_of(
     st.builds(RegisterTable, names, tables, columns, st.just(()) | columns),
     st.sampled_from([ShowTables(), ShowJobs(), ShowEvents()]),
-    st.sampled_from([UnregisterTable, DropView, DropReplica, PauseJob]).flatmap(
-        lambda kind: st.builds(kind, names, flags)
-    ),
-    st.sampled_from([ShowJob, ShowEvents, ResumeJob, CancelJob, ResyncJob, Verify]).flatmap(
-        lambda kind: st.builds(kind, names)
-    ),
+    st.sampled_from([UnregisterTable, CancelJob, PauseJob]).flatmap(lambda kind: st.builds(kind, names, flags)),
+    st.sampled_from([DropView, DropReplica, DropJob]).flatmap(lambda kind: st.builds(kind, names, flags, flags)),
+    st.sampled_from([ShowJob, ShowEvents, ResumeJob, ResyncJob, Verify]).flatmap(lambda kind: st.builds(kind, names)),
     creates,
     st.builds(Explain, creates, flags),
     st.builds(AlterJob, names, options),
@@ -396,10 +402,14 @@ def written(statement: Statement) -> list[str]:
             return [*made, "FROM", *dotted(source), *having(found)]
         case Explain(create, with_sql):
             return ["EXPLAIN", *(["SQL"] if with_sql else []), *written(create)]
-        case DropView(name, if_exists):
-            return ["DROP", "MATERIALIZED", "VIEW", *(["IF", "EXISTS"] if if_exists else []), ticked(name)]
-        case DropReplica(name, if_exists):
-            return ["DROP", "REPLICA", *(["IF", "EXISTS"] if if_exists else []), ticked(name)]
+        case (
+            DropView(name, if_exists, cascade)
+            | DropReplica(name, if_exists, cascade)
+            | DropJob(name, if_exists, cascade)
+        ):
+            kind = {DropView: ["MATERIALIZED", "VIEW"], DropReplica: ["REPLICA"], DropJob: ["JOB"]}[type(statement)]
+            exists, along = ["IF", "EXISTS"] if if_exists else [], ["CASCADE"] if cascade else []
+            return ["DROP", *kind, *exists, ticked(name), *along]
         case ShowTables():
             return ["SHOW", "TABLES"]
         case ShowJobs():
@@ -412,8 +422,8 @@ def written(statement: Statement) -> list[str]:
             return ["PAUSE", "JOB", ticked(name), *(["FILL"] if fill_only else [])]
         case ResumeJob(name):
             return ["RESUME", "JOB", ticked(name)]
-        case CancelJob(name):
-            return ["CANCEL", "JOB", ticked(name)]
+        case CancelJob(name, cascade):
+            return ["CANCEL", "JOB", ticked(name), *(["CASCADE"] if cascade else [])]
         case ResyncJob(name):
             return ["RESYNC", "JOB", ticked(name)]
         case AlterJob(name, found):

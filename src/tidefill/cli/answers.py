@@ -47,6 +47,9 @@ def answer(where: Project, engine: Engine, result: Result, patience: Patience) -
 
 def tell(where: Project, result: Result) -> None:
     """The rows and the message. Long values in a list of facts are told whole."""
+    if where.json and result.document is not None:
+        terminal.say(render.as_json(result.document))
+        return
     if where.json:
         told = {"columns": result.columns, "rows": result.rows, "message": result.message}
         terminal.say(render.as_json({**told, "jobs": [job.name for job in result.jobs]}))

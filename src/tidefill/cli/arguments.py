@@ -117,6 +117,8 @@ def _add_wishes(commands: Any) -> None:
             wish.add_argument("settings", nargs="+", metavar="NAME=VALUE", help="such as rate_limit=1000, or =none")
         else:
             _add_wait(wish)
+        if name in ("cancel", "drop"):
+            wish.add_argument("--cascade", action="store_true", help="and all jobs that read it")
 
 
 def _add_explain(commands: Any) -> None:

@@ -26,7 +26,7 @@ SHOW JOBS;  SHOW JOB name;  SHOW EVENTS;  SHOW TABLES;
 PAUSE JOB name [FILL];  RESUME JOB name;
 ALTER JOB name SET rate_limit = 1000;
 CANCEL JOB name;  RESYNC JOB name;
-DROP MATERIALIZED VIEW name;  DROP REPLICA name;
+DROP MATERIALIZED VIEW name [CASCADE];  DROP REPLICA name;  DROP JOB name;
 A statement ends with a semicolon.
 Ctrl-C forgets what is typed, Ctrl-D leaves."""
 

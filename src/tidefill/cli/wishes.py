@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tidefill.cli.answers import Patience, answer
 from tidefill.cli.project import project
 from tidefill.errors import BadInput
 from tidefill.sql import statements
-
-if TYPE_CHECKING:
-    from tidefill.engine import Engine
-    from tidefill.sql.execute import Result
 
 
 def pause(arguments: argparse.Namespace) -> int:
@@ -34,7 +28,7 @@ def alter(arguments: argparse.Namespace) -> int:
 
 def cancel(arguments: argparse.Namespace) -> int:
     """Remove it before it is live."""
-    return _ask(arguments, statements.CancelJob(arguments.job))
+    return _ask(arguments, statements.CancelJob(arguments.job, arguments.cascade))
 
 
 def resync(arguments: argparse.Namespace) -> int:
@@ -44,13 +38,7 @@ def resync(arguments: argparse.Namespace) -> int:
 
 def drop(arguments: argparse.Namespace) -> int:
     """Remove it. What kind it is need not be said here."""
-
-    def dropped(engine: Engine) -> Result:
-        from tidefill.sql.execute import drop
-
-        return drop(engine.job(arguments.job))
-
-    return _do(arguments, dropped)
+    return _ask(arguments, statements.DropJob(arguments.job, cascade=arguments.cascade))
 
 
 _WORDS: dict[str, bool | None] = {"true": True, "on": True, "false": False, "off": False, "none": None, "null": None}
@@ -77,17 +65,10 @@ def _value(text: str) -> statements.Value:
 
 
 def _ask(arguments: argparse.Namespace, statement: statements.Statement) -> int:
-    def asked(engine: Engine) -> Result:
-        from tidefill.sql.execute import execute
-
-        return execute(engine, statement)
-
-    return _do(arguments, asked)
-
-
-def _do(arguments: argparse.Namespace, ask: Callable[[Engine], Result]) -> int:
     where = project(arguments)
     patience = Patience(getattr(arguments, "wait", False), getattr(arguments, "timeout", None))
     with where.having(arguments.job) as engine:
-        answer(where, engine, ask(engine), patience)
+        from tidefill.sql.execute import execute
+
+        answer(where, engine, execute(engine, statement), patience)
     return 0

@@ -6,11 +6,11 @@ transaction that makes a name, needs it or takes it away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, assert_never
 
-from tidefill.core.jobs import Job, check_name
+from tidefill.core.jobs import Job, check_name, name_key
 from tidefill.core.lifecycle import Life
 from tidefill.errors import InUse, NameTaken, StoreUnreadable, TidefillError, UnknownTable, WrongState
 
@@ -29,6 +29,9 @@ class Registered:
 
 
 Holder: TypeAlias = Job | Registered
+NamesRead: TypeAlias = Callable[[Job], Collection[str]]
+"""The names that a job reads, by its definition."""
+
 N = TypeVar("N", Job, Registered)
 
 
@@ -72,16 +75,37 @@ def check_needed(name: str, holder: Holder | None) -> None:
             assert_never(holder)
 
 
-def check_unused(name: str, jobs: Iterable[Job], users: Callable[[Job], bool]) -> None:
-    """InUse, with the names of the jobs for which `users` holds, if there are any."""
-    names = sorted(job.name for job in jobs if users(job))
+def check_unused(name: str, jobs: Iterable[Job], reads: NamesRead, *, hint: str = "") -> None:
+    """InUse, with the names of the jobs that read what has the name, if there are any."""
+    names = sorted(job.name for job in jobs if _is_read_by(name, job, reads))
     if names:
         more = f" and {len(names) - USERS_NAMED_MAX} more" if len(names) > USERS_NAMED_MAX else ""
         raise InUse(
             f"{name} is in use",
             detail=f"Read by {', '.join(names[:USERS_NAMED_MAX])}{more}.",
-            hint="Drop what reads it first.",
+            hint=hint or "Drop what reads it first.",
         )
+
+
+def ending(job: Job, jobs: Iterable[Job], reads: NamesRead, *, cascade: bool) -> Sequence[Job]:
+    """What ends if the job does: the job first, then, with `cascade`, by name all that read it or read one of those.
+    Without it nobody may: InUse, unless they are ending too. A dropped job has no name by which it could be read."""
+    others = [] if job.life is Life.DROPPED else [other for other in jobs if other.id != job.id]
+    if not cascade:
+        hint = "Drop what reads it first, or add CASCADE: then that is dropped too."
+        check_unused(job.name, (other for other in others if not ends(other)), reads, hint=hint)
+        return (job,)
+    found, queue = dict[str, Job](), [job]
+    while queue:
+        name = queue.pop().name
+        above = [other for other in others if other.id not in found and _is_read_by(name, other, reads)]
+        found |= {other.id: other for other in above}
+        queue += above
+    return (job, *sorted(found.values(), key=lambda other: name_key(other.name)))
+
+
+def _is_read_by(name: str, job: Job, reads: NamesRead) -> bool:
+    return name_key(name) in map(name_key, reads(job))
 
 
 def table_to_json(table: Registered) -> dict[str, Any]:

@@ -9,19 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, assert_never
 
 from tidefill.core.budget import size_text
 from tidefill.definitions import JobDefinition, Kind
 from tidefill.engine import FIRST_CHUNK_ROWS, Engine, Happened, Job, check_setting_names
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
+from tidefill.sql.explaining import KIND_NAMES, Explanation, explanation, facts, key_text, walk_facts
 from tidefill.sql.statements import (
-    RESERVED,
     AlterJob,
     CancelJob,
     CatalogTable,
     CreateReplica,
     CreateView,
+    DropJob,
     DropReplica,
     DropView,
     Explain,
@@ -43,16 +44,13 @@ from tidefill.sql.statements import (
 )
 from tidefill.status import Status
 
-if TYPE_CHECKING:
-    from tidefill.lake import Explained
-
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
 FACTS = ("fact", "value")  # the columns of a result that tells many things of one
 REPLICA_OPTIONS = ("publication", "slot")
 VIEW_OPTIONS = ("refresh",)
-KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
+_KINDS = {DropView: Kind.VIEW, DropReplica: Kind.REPLICA}
 
 
 class Until(Enum):
@@ -66,13 +64,14 @@ class Until(Enum):
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a statement gives: rows, or a message, or both. `jobs`: those of which something was asked, and `until` when
-    that is done."""
+    that is done. `document`: what the rows tell, for a program."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[object, ...], ...] = ()
     message: str = ""
     jobs: tuple[Job, ...] = ()
     until: Until = Until.NOTHING
+    document: Explanation | None = None
 
 
 def execute(engine: Engine, statement: Statement) -> Result:
@@ -88,10 +87,8 @@ def execute(engine: Engine, statement: Statement) -> Result:
             return _create(engine, statement)
         case Explain(create, with_sql):
             return _explain(engine, create, with_sql)
-        case DropView(name, if_exists):
-            return _drop_of_kind(engine, name, Kind.VIEW, if_exists)
-        case DropReplica(name, if_exists):
-            return _drop_of_kind(engine, name, Kind.REPLICA, if_exists)
+        case DropView() | DropReplica() | DropJob():
+            return _drop(engine, statement)
         case ShowJobs():
             return _jobs(engine)
         case ShowJob(name):
@@ -181,21 +178,27 @@ def _settings(options: Options) -> dict[str, Any]:
     return dict(options)
 
 
-def _drop_of_kind(engine: Engine, name: str, kind: Kind, if_exists: bool) -> Result:
+def _drop(engine: Engine, statement: DropView | DropReplica | DropJob) -> Result:
+    name, kind = statement.name, _KINDS.get(type(statement))
     job = next((job for job in engine.jobs() if job.name.casefold() == name.casefold()), None)
-    if job is None and if_exists:
-        return Result(message=f"there is no {KIND_NAMES[kind.value]} {name}; nothing to do")
-    if job is not None and job.definition().kind is not kind:
+    if job is None and statement.if_exists:
+        return Result(message=f"there is no {_kind_name(kind)} {name}; nothing to do")
+    if job is not None and kind is not None and job.definition().kind is not kind:
         other = KIND_NAMES[job.definition().kind.value]
-        fact, hint = f"there is no {KIND_NAMES[kind.value]} {name}", f"DROP {other.upper()} {quoted(job.name)}"
+        fact, hint = f"there is no {_kind_name(kind)} {name}", f"DROP {other.upper()} {quoted(job.name)}"
         raise UnknownJob(fact, detail=f"{job.name} is a {other}.", hint=hint)
-    return drop(job or engine.job(name))
+    job = job or engine.job(name)
+    return _ended(job, "drop", job.drop(cascade=statement.cascade))
 
 
-def drop(job: Job) -> Result:
-    """Remove a job, whatever it is."""
-    job.drop()
-    return Result(message=f"{job.name}: asked to drop", jobs=(job,), until=Until.GONE)
+def _kind_name(kind: Kind | None) -> str:
+    return "job" if kind is None else KIND_NAMES[kind.value]
+
+
+def _ended(job: Job, verb: str, others: list[Job]) -> Result:
+    """Asked of the job, and of those that end with it."""
+    along = f", and with it {', '.join(other.name for other in others)}" if others else ""
+    return Result(message=f"{job.name}: asked to {verb}{along}", jobs=(job, *others), until=Until.GONE)
 
 
 # Wishes.
@@ -209,9 +212,8 @@ def _wish(job: Job, wish: PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJo
         case ResumeJob():
             job.resume()
             return Result(message=f"{job.name}: asked to resume", jobs=(job,), until=Until.LIVE)
-        case CancelJob():
-            job.cancel()
-            return Result(message=f"{job.name}: asked to cancel", jobs=(job,), until=Until.GONE)
+        case CancelJob(_, cascade):
+            return _ended(job, "cancel", job.cancel(cascade=cascade))
         case ResyncJob():
             job.resync()
             return Result(message=f"{job.name}: asked to be built anew", jobs=(job,), until=Until.LIVE)
@@ -250,28 +252,8 @@ def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
     yield "reads", ", ".join(definition.tables)
     if definition.kind is Kind.VIEW:
         yield "query", definition.sql
-    yield "key", _key(definition)
-    yield from _walked(definition)
-
-
-def _walked(definition: JobDefinition) -> Iterator[tuple[str, object]]:
-    """In which order, by chunks; and what is taken whole."""
-    if not definition.parts:
-        yield "walk", f"{', '.join(definition.walk)}: {definition.walk_reason}"
-    for part in definition.parts:
-        if part.walk:
-            yield "walk", f"{part.occurrence}: {', '.join(part.walk)}: {part.walk_reason}"
-    whole = [part.occurrence for part in definition.parts if not part.walk]
-    if whole:
-        yield "taken whole", ", ".join(whole)
-
-
-def _key(definition: JobDefinition) -> str:
-    hidden = any(name.startswith(RESERVED) for name in definition.key)
-    if definition.parts:
-        shown = ", ".join(name for name in definition.key if not name.startswith(RESERVED))
-        return " and ".join(part for part in (shown, "hidden columns" if hidden else "") if part)
-    return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")
+    yield "key", key_text(definition)
+    yield from walk_facts(definition)
 
 
 def _stands(status: Status) -> Iterator[tuple[str, object]]:
@@ -365,58 +347,6 @@ def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool)
             explained = engine.explain_replica(".".join(source), **settings)
         case never:
             assert_never(never)
-    rows = [("makes", f"{KIND_NAMES[explained.definition.kind.value]} {create.name}"), *_explained(explained, settings)]
-    if with_sql:
-        rows.append(("generated SQL", _generated(explained)))
-    return Result(FACTS, tuple(rows))
-
-
-def _explained(explained: Explained, settings: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    definition = explained.definition
-    yield "reads", ", ".join(definition.tables)
-    yield "columns", ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in explained.schema)
-    yield "key", _key(definition)
-    yield from _planned(explained)
-    yield from _walked(definition)
-    yield "estimated rows", explained.rows
-    fixed = settings.get("chunk_rows") or explained.chunk_rows
-    rows = fixed or FIRST_CHUNK_ROWS
-    yield "rows in a chunk", f"{rows:,}" if fixed else f"{rows:,} at first, then by the time that one takes"
-    yield "chunks", -(-explained.rows // rows) if fixed else f"at most about {-(-explained.rows // rows)}"
-    for notice in explained.notices:
-        yield "notice", notice
-
-
-def _planned(explained: Explained) -> Iterator[tuple[str, object]]:
-    """How a query over several tables, or over groups, is kept up to date."""
-    if explained.plan is None or explained.drivers is None:
-        return
-    from tidefill.views import explain
-
-    yield "kept fresh", explain.kept_fresh(explained.plan)
-    if explained.plan.hidden:
-        yield "hidden columns", ", ".join(explained.plan.hidden)
-    yield "plan", "\n".join(explain.nodes(explained.plan))
-    yield "filled", explain.filled(explained.drivers)
-
-
-def _generated(explained: Explained) -> str:
-    if explained.plan is None:
-        return generated_sql(explained.definition)
-    from tidefill.views import explain
-
-    return explain.sql(explained.plan)
-
-
-def generated_sql(definition: JobDefinition) -> str:
-    """The query that is computed for rows and for changes of the input. Hidden columns are of our own making."""
-    alias = definition.alias or definition.input
-    columns = [
-        text if not name.startswith(RESERVED) else f"{text} AS {quoted(name)}" for name, text in definition.columns
-    ]
-    where = f"\nWHERE {definition.where}" if definition.where else ""
-    return (
-        "SELECT\n"
-        + ",\n".join(f"  {column}" for column in columns or ["*"])
-        + f"\nFROM {quoted(definition.input)} AS {quoted(alias)}{where}"
-    )
+    chunk_rows = settings.get("chunk_rows")
+    told = explanation(create.name, explained, chunk_rows, FIRST_CHUNK_ROWS, with_sql=with_sql)
+    return Result(FACTS, tuple(facts(told, explained.definition)), document=told)

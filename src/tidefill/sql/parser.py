@@ -17,6 +17,7 @@ from tidefill.sql.statements import (
     CatalogTable,
     CreateReplica,
     CreateView,
+    DropJob,
     DropReplica,
     DropView,
     Explain,
@@ -180,14 +181,21 @@ def _explain(cursor: Cursor) -> Explain:
     return Explain(_create(cursor), with_sql)
 
 
-def _drop(cursor: Cursor) -> DropView | DropReplica:
+def _drop(cursor: Cursor) -> DropView | DropReplica | DropJob:
     cursor.expect("DROP")
-    kind = cursor.expect("MATERIALIZED", "REPLICA")
-    if kind == "MATERIALIZED":
+    kind = _DROPS[cursor.expect(*_DROPS)]
+    if kind is DropView:
         cursor.expect("VIEW")
     if_exists = cursor.accept("IF", "EXISTS")
     name = cursor.name()
-    return DropView(name, if_exists) if kind == "MATERIALIZED" else DropReplica(name, if_exists)
+    return kind(name, if_exists, _cascade(cursor))
+
+
+def _cascade(cursor: Cursor) -> bool:
+    """RESTRICT is what happens without a word."""
+    if cursor.accept("RESTRICT"):
+        return False
+    return cursor.accept("CASCADE")
 
 
 def _show(cursor: Cursor) -> ShowTables | ShowJobs | ShowJob | ShowEvents:
@@ -207,6 +215,11 @@ def _show(cursor: Cursor) -> ShowTables | ShowJobs | ShowJob | ShowEvents:
 def _pause(cursor: Cursor) -> PauseJob:
     name = _job(cursor, "PAUSE")
     return PauseJob(name, fill_only=cursor.accept("FILL"))
+
+
+def _cancel(cursor: Cursor) -> CancelJob:
+    name = _job(cursor, "CANCEL")
+    return CancelJob(name, _cascade(cursor))
 
 
 def _alter(cursor: Cursor) -> AlterJob:
@@ -246,17 +259,23 @@ class _Rule:
 _REGISTER_FORM = "REGISTER TABLE name LOCATION 'path' KEY (columns) [WALK (columns)]; or AS table, not LOCATION"
 _VIEW_FORM = "CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [WITH (option = value, ...)] AS query"
 _REPLICA_FORM = "CREATE REPLICA [IF NOT EXISTS] name FROM table [WITH (option = value, ...)]"
+_DROP_FORM = "DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]; or REPLICA or JOB, not MATERIALIZED VIEW"
+_DROPS: dict[str, type[DropView | DropReplica | DropJob]] = {
+    "MATERIALIZED": DropView,
+    "REPLICA": DropReplica,
+    "JOB": DropJob,
+}
 
 _RULES = {
     "REGISTER": _Rule(_REGISTER_FORM, _register),
     "UNREGISTER": _Rule("UNREGISTER TABLE [IF EXISTS] name", _unregister),
     "CREATE": _Rule(f"{_VIEW_FORM}, or {_REPLICA_FORM}", _create),
     "EXPLAIN": _Rule("EXPLAIN [SQL] CREATE ..., with the rest as for CREATE itself", _explain),
-    "DROP": _Rule("DROP MATERIALIZED VIEW [IF EXISTS] name, or DROP REPLICA [IF EXISTS] name", _drop),
+    "DROP": _Rule(_DROP_FORM, _drop),
     "SHOW": _Rule("SHOW TABLES, SHOW JOBS, SHOW JOB name, or SHOW EVENTS [FOR name]", _show),
     "PAUSE": _Rule("PAUSE JOB name [FILL]", _pause),
     "RESUME": _Rule("RESUME JOB name", lambda cursor: ResumeJob(_job(cursor, "RESUME"))),
-    "CANCEL": _Rule("CANCEL JOB name", lambda cursor: CancelJob(_job(cursor, "CANCEL"))),
+    "CANCEL": _Rule("CANCEL JOB name [CASCADE]", _cancel),
     "RESYNC": _Rule("RESYNC JOB name", lambda cursor: ResyncJob(_job(cursor, "RESYNC"))),
     "ALTER": _Rule("ALTER JOB name SET option = value, ...", _alter),
     "VERIFY": _Rule("VERIFY name", _verify),

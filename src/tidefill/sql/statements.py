@@ -90,18 +90,29 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class DropView:
-    """Remove a view, whatever its state."""
+    """Remove a view, whatever its state. `cascade`: and all that reads it."""
 
     name: str
     if_exists: bool = False
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropReplica:
-    """Remove a replica, whatever its state."""
+    """Remove a replica, whatever its state. `cascade`: and all that reads it."""
 
     name: str
     if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropJob:
+    """Remove a job, whatever it makes and whatever its state. `cascade`: and all that reads it."""
+
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +151,10 @@ class ResumeJob:
 
 @dataclass(frozen=True, slots=True)
 class CancelJob:
-    """Remove a job before it is live."""
+    """Remove a job before it is live. `cascade`: and all that reads it."""
 
     name: str
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +195,7 @@ Statement = (
     | Explain
     | DropView
     | DropReplica
+    | DropJob
     | ShowJobs
     | ShowJob
     | ShowEvents

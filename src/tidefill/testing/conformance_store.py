@@ -33,7 +33,7 @@ from tidefill.core.jobs import (
 )
 from tidefill.core.lifecycle import Life
 from tidefill.core.progress import Progress
-from tidefill.core.tables import Registered
+from tidefill.core.tables import NamesRead, Registered
 from tidefill.errors import Fenced, InUse, InvalidSetting, NameTaken, UnknownJob, UnknownTable, WrongState
 from tidefill.ports import Store
 from tidefill.testing.expecting import raised
@@ -123,8 +123,9 @@ def what_is_not_there(make_store: MakeStore) -> None:
     assert store.table("a") is None
     assert list(store.tables()) == []
     raised(UnknownJob, lambda: store.change("a", wish_pause(Pause.ALL)))
-    raised(UnknownJob, lambda: store.wish_end("a", wish_drop, _everybody))
-    error = raised(UnknownTable, lambda: store.unregister("a", _everybody))
+    raised(UnknownJob, lambda: store.wish_end("a", wish_drop, _nothing))
+    raised(UnknownJob, lambda: store.wish_end("a", wish_drop, _nothing, cascade=True))
+    error = raised(UnknownTable, lambda: store.unregister("a", _nothing))
     assert "a" in error.fact
 
 
@@ -283,7 +284,7 @@ def any_text_can_name_a_table(make_store: MakeStore) -> None:
         assert store.table(name) == Registered(name, f"definition of {name}")
     assert len(store.tables()) == len(names)
     for name in names:
-        store.unregister(name, _nobody)
+        store.unregister(name, _nothing)
     assert list(store.tables()) == []
 
 
@@ -301,7 +302,7 @@ def a_table_takes_its_name_from_jobs(make_store: MakeStore) -> None:
     assert "table" in error.fact
     assert "unregister Straße" in error.hint
     assert list(store.jobs()) == []
-    store.unregister("sTRASSE", _nobody)
+    store.unregister("sTRASSE", _nothing)
     assert store.table("Straße") is None
     assert store.create(_job("a", "STRASSE")) == _job("a", "STRASSE")
 
@@ -329,14 +330,14 @@ def a_table_that_is_read_stays(make_store: MakeStore) -> None:
     for life in Life:
         store.change("a", _now(life))
         if life is not Life.DROPPED:
-            error = raised(InUse, lambda: store.unregister("T", _named("reader")))
+            error = raised(InUse, lambda: store.unregister("T", _reading(reader=["T"], other=["u"])))
             assert "t" in error.fact
             assert "reader" in error.detail
             assert "other" not in error.detail
             assert store.table("t") == table
-    store.unregister("T", _named("reader"))
+    store.unregister("T", _reading(reader=["T"]))
     assert list(store.tables()) == []
-    raised(UnknownTable, lambda: store.unregister("t", _nobody))
+    raised(UnknownTable, lambda: store.unregister("t", _nothing))
 
 
 def unregister_asks_about_the_jobs_as_they_are(make_store: MakeStore) -> None:
@@ -346,14 +347,14 @@ def unregister_asks_about_the_jobs_as_they_are(make_store: MakeStore) -> None:
     paused = store.change("a", wish_pause(Pause.ALL))
     asked: list[Job] = []
 
-    def break_off(job: Job) -> bool:
+    def break_off(job: Job) -> list[str]:
         asked.append(job)
         raise ZeroDivisionError
 
     raised(ZeroDivisionError, lambda: store.unregister("t", break_off))
     assert asked == [paused]
     assert store.table("t") == table, "what the function raises leaves the table"
-    store.unregister("t", _nobody)
+    store.unregister("t", _nothing)
     assert store.job("a") == paused
 
 
@@ -367,7 +368,7 @@ def a_new_job_needs_what_it_reads(make_store: MakeStore) -> None:
         error = raised(UnknownTable, partial(store.create, _job("c", "itself"), needs))
         assert "missing" in error.fact or needs == ("itself",)
     assert list(store.jobs()) == [above, below], "nothing was made"
-    store.unregister("table", _nobody)
+    store.unregister("table", _nothing)
     raised(UnknownTable, lambda: store.create(_job("c"), ["Table"]))
     assert store.create(_job("d", "above"), ["Table"]) == above, "what is there already needs nothing more"
     raised(NameTaken, lambda: store.create(replace(_job("d", "above"), definition="another"), ["Table"]))
@@ -376,7 +377,7 @@ def a_new_job_needs_what_it_reads(make_store: MakeStore) -> None:
 def a_new_job_reads_nothing_that_ends(make_store: MakeStore) -> None:
     store = make_store()
     store.create(_job("a", "below"))
-    ending = store.wish_end("a", wish_drop, _nobody)
+    (ending,) = store.wish_end("a", wish_drop, _nothing)
     for life in (ending.life, Life.CANCELLING):
         store.change("a", _now(life))
         error = raised(WrongState, lambda: store.create(_job("b"), ["Below"]))
@@ -399,14 +400,15 @@ def a_job_that_is_read_does_not_end(make_store: MakeStore) -> None:
     for life in Life:
         if life not in (Life.CANCELLING, Life.DROPPED):
             store.change("b", _now(life))
-            error = raised(InUse, lambda: store.wish_end("a", wish_drop, _named("reader")))
+            error = raised(InUse, lambda: store.wish_end("a", wish_drop, _reading(reader=["x", "Below"])))
             assert "below" in error.fact
             assert "reader" in error.detail
             assert "other" not in error.detail
+            assert "CASCADE" in error.hint
             assert store.job("a") == below
     for life in (Life.CANCELLING, Life.DROPPED):
         store.change("b", _now(life))
-        after = store.wish_end("a", wish_drop, _named("reader"))
+        (after,) = store.wish_end("a", wish_drop, _reading(reader=["below"]))
         assert after.wants_end
         assert store.job("a") == after
 
@@ -415,15 +417,77 @@ def wish_end_is_a_change(make_store: MakeStore) -> None:
     store = make_store()
     store.create(_job("a"))
     store.create(_job("b"))
-    after = store.wish_end("a", wish_drop, lambda job: job.id == "a")
+    (after,) = store.wish_end("a", wish_drop, lambda job: ["name of a"] if job.id == "a" else [])
     assert (after.wants_end, after.wish_number) == (True, 1), "a job is not in its own way"
     assert store.job("a") == after
     assert store.job("b") == _job("b")
     live = store.change("b", lambda job: replace(job, published=1))
-    raised(WrongState, lambda: store.wish_end("b", wish_cancel, _nobody))
+    raised(WrongState, lambda: store.wish_end("b", wish_cancel, _nothing))
     assert store.job("b") == live, "what the wish raises leaves the row"
     gone = store.change("a", _now(Life.DROPPED))
-    assert store.wish_end("a", wish_drop, _nobody) == gone, "asking twice is no mistake"
+    assert list(store.wish_end("a", wish_drop, _nothing)) == [gone], "asking twice is no mistake"
+
+
+def _tower(store: Store) -> NamesRead:
+    """`base`, read by `left` and `Right`, over which there is `top`, and over that `roof`; `beside` reads none."""
+    reads = {"left": ["BASE", "t"], "Right": ["base"], "top": ["left", "right"], "roof": ["Top"], "beside": ["t"]}
+    for name in ("base", *reads):
+        store.create(_job(name, name))
+    return lambda job: reads.get(job.name, [])
+
+
+def cascade_ends_all_that_read_it(make_store: MakeStore) -> None:
+    store = make_store()
+    reads = _tower(store)
+    beside = store.job("beside")
+    after = store.wish_end("base", wish_drop, reads, cascade=True)
+    assert [job.name for job in after] == ["base", "left", "Right", "roof", "top"], "the job itself, then by name"
+    assert all(job.wants_end for job in after)
+    assert [store.job(job.id) for job in after] == list(after)
+    assert store.job("beside") == beside
+    for name in ("base", "left", "roof"):
+        raised(WrongState, partial(store.create, _job("late"), [name]))
+
+
+def cascade_goes_up_and_not_down(make_store: MakeStore) -> None:
+    store = make_store()
+    reads = _tower(store)
+    after = store.wish_end("left", wish_drop, reads, cascade=True)
+    assert [job.name for job in after] == ["left", "roof", "top"]
+    assert sorted(job.name for job in store.jobs() if not job.wants_end) == ["Right", "base", "beside"]
+    (right,) = store.wish_end("Right", wish_drop, reads)
+    assert right.wants_end, "what reads it is ending"
+
+
+def cascade_is_a_change_of_all_or_none(make_store: MakeStore) -> None:
+    store = make_store()
+    reads = _tower(store)
+    store.change("roof", lambda job: replace(job, published=1))
+    before = store.jobs()
+    error = raised(WrongState, lambda: store.wish_end("base", wish_cancel, reads, cascade=True))
+    assert "roof" in error.fact
+    assert store.jobs() == before, "what one of the wishes raises leaves every row"
+
+
+def cascade_passes_what_ends_already(make_store: MakeStore) -> None:
+    store = make_store()
+    reads = _tower(store)
+    store.change("top", _now(Life.CANCELLING))
+    once = store.wish_end("base", wish_drop, reads, cascade=True)
+    assert [job.name for job in once] == ["base", "left", "Right", "roof", "top"]
+    store.change("top", _now(Life.DROPPED))
+    twice = store.wish_end("base", wish_drop, reads, cascade=True)
+    assert [job.name for job in twice] == ["base", "left", "Right"], "a dropped job has no name to be read by"
+
+
+def cascade_of_a_dropped_job_spares_who_has_its_name_now(make_store: MakeStore) -> None:
+    store = make_store()
+    reads = _tower(store)
+    gone = store.change("base", _now(Life.DROPPED))
+    store.create(_job("anew", "base"))
+    before = store.jobs()
+    assert list(store.wish_end("base", wish_drop, reads, cascade=True)) == [gone]
+    assert store.jobs() == before
 
 
 def _full_job() -> Job:
@@ -462,12 +526,8 @@ def _table(name: str) -> Registered:
     return Registered(name, '{"location": "lake/t", "key": ["id"]}')
 
 
-def _everybody(job: Job) -> bool:
-    return True
-
-
-def _nobody(job: Job) -> bool:
-    return False
+def _nothing(job: Job) -> list[str]:
+    return []
 
 
 def a_tick_moves_from_the_one_that_was_seen(make_store: MakeStore) -> None:
@@ -492,8 +552,8 @@ def ticks_that_are_not_kept_are_forgotten(make_store: MakeStore) -> None:
     assert store.tick("u") is None
 
 
-def _named(name: str) -> Callable[[Job], bool]:
-    return lambda job: job.name == name
+def _reading(**names: list[str]) -> NamesRead:
+    return lambda job: names.get(job.name, [])
 
 
 def _now(life: Life) -> Callable[[Job], Job]:
@@ -531,6 +591,11 @@ STORE_SUITE: tuple[StoreTest, ...] = (
     a_new_job_reads_nothing_that_ends,
     a_job_that_is_read_does_not_end,
     wish_end_is_a_change,
+    cascade_ends_all_that_read_it,
+    cascade_goes_up_and_not_down,
+    cascade_is_a_change_of_all_or_none,
+    cascade_passes_what_ends_already,
+    cascade_of_a_dropped_job_spares_who_has_its_name_now,
     a_tick_moves_from_the_one_that_was_seen,
     ticks_that_are_not_kept_are_forgotten,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from tidefill.core.jobs import Job, name_key
 from tidefill.core.lifecycle import Life
-from tidefill.core.tables import Holder, Registered, attached, check_needed, check_unused, ends
+from tidefill.core.tables import Holder, NamesRead, Registered, attached, check_needed, check_unused, ending
 from tidefill.errors import UnknownJob, UnknownTable
 
 
@@ -47,24 +47,23 @@ class MemoryStore:
     def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
         """Apply the change."""
         self._effect("store.change")
-        job = self.rows.get(job_id)
-        if job is None:
-            raise UnknownJob(f"there is no job {job_id}")
+        job = self._to_change(job_id)
         after = change(job)
         if after is not job:
             self.rows[job_id] = after
             self._effect("store.changed")
         return after
 
-    def wish_end(self, job_id: str, wish: Callable[[Job], Job], users: Callable[[Job], bool]) -> Job:
-        """Apply the wish, unless another job that is not ending uses this one."""
-
-        def unused(job: Job) -> Job:
-            others = [other for other in self._jobs_but(Life.DROPPED) if other.id != job_id and not ends(other)]
-            check_unused(job.name, others, users)
-            return wish(job)
-
-        return self.change(job_id, unused)
+    def wish_end(
+        self, job_id: str, wish: Callable[[Job], Job], reads: NamesRead, *, cascade: bool = False
+    ) -> Sequence[Job]:
+        """Apply the wish to what ends together: to all of it, or to nothing."""
+        self._effect("store.wish end")
+        together = ending(self._to_change(job_id), self._jobs_but(Life.DROPPED), reads, cascade=cascade)
+        after = [wish(job) for job in together]
+        self.rows |= {job.id: job for job in after}
+        self._effect("store.end wished")
+        return after
 
     def delete(self, job_id: str) -> None:
         """Remove the row and its events."""
@@ -91,13 +90,13 @@ class MemoryStore:
         self._effect("store.registered")
         return table
 
-    def unregister(self, name: str, users: Callable[[Job], bool]) -> None:
+    def unregister(self, name: str, reads: NamesRead) -> None:
         """Remove the table that no job uses."""
         self._effect("store.unregister")
         table = self.table(name)
         if table is None:
             raise UnknownTable(f"there is no table {name}")
-        check_unused(table.name, self._jobs_but(Life.DROPPED), users)
+        check_unused(table.name, self._jobs_but(Life.DROPPED), reads)
         del self._tables[name_key(name)]
         self._effect("store.unregistered")
 
@@ -126,6 +125,12 @@ class MemoryStore:
         """Forget the others."""
         self._effect("store.keep ticks")
         self.ticks = {base: number for base, number in self.ticks.items() if base in bases}
+
+    def _to_change(self, job_id: str) -> Job:
+        job = self.rows.get(job_id)
+        if job is None:
+            raise UnknownJob(f"there is no job {job_id}")
+        return job
 
     def _holder(self, name: str) -> Holder | None:
         return self.find(name) or self.table(name)

@@ -338,7 +338,7 @@ PLANTS = (
         "state-before-data",
         "the state is committed first, the rows after it",
         ("I2 monotone",),
-        0,
+        2,
         ((MemoryTarget, "commit", _state_before_data),),
     ),
     Plant(
@@ -554,7 +554,7 @@ PLANTS = (
         "resume-on-another-upstream",
         "that the upstream was recreated under its name is not noticed",
         ("I2 monotone", "I5 progress"),
-        48,
+        170,
         (
             (step, "_refuse_another_upstream", lambda state, glimpse: None),
             (DeltaLike, "check", lambda self, at: None),

@@ -17,6 +17,7 @@ from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Life
 from tidefill.core.sizing import Sizing
 from tidefill.core.step import Reason
+from tidefill.core.tables import ending, ends
 from tidefill.core.ticks import Reads
 from tidefill.core.version import Number, Version
 from tidefill.errors import NotYet, Unavailable
@@ -231,6 +232,8 @@ class Several(Scripted):
                 self.touch(job.name)
             case "resync":
                 self.wish(job.name, jobs.wish_resync)
+            case "drop" if act.number % 3 == 0:
+                self.drop_cascade(job.name)
             case "drop":
                 self.drop(self._top(act.number))
             case "optimize":
@@ -296,6 +299,13 @@ class Several(Scripted):
     def drop(self, name: str) -> None:
         """DROP, of one that nobody reads."""
         self.wish(name, jobs.wish_drop)
+
+    def drop_cascade(self, name: str) -> None:
+        """DROP ... CASCADE."""
+        self.world.seen["cascade"] += 1
+        active = [job for job in self.store.rows.values() if job.life is not Life.DROPPED]
+        for job in ending(self.row(name), active, lambda other: self.graph[other.name], cascade=True):
+            self.wish(job.name, jobs.wish_drop)
 
     # What is checked.
 
@@ -375,11 +385,16 @@ class Several(Scripted):
             between()
             if self.has(name):
                 worked = self.turn(name) or worked
-            elif number % 6 == 0 or not self.faults_on:
+            elif (number % 6 == 0 or not self.faults_on) and self._can_be_created(name):
                 self.create(name)
         self.sweep()
         if not worked:
             self.world.now += 2.0
+
+    def _can_be_created(self, name: str) -> bool:
+        """Not over a job that is not there, or is to end."""
+        below = [self.store.find(one) for one in self.graph[name] if one in self.graph]
+        return all(job is not None and not ends(job) for job in below)
 
     def sweep(self) -> None:
         """Rows of dropped jobs go when their time has come."""

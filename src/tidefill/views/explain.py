@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from tidefill.views.drivers import Drivers
 from tidefill.views.plan import Strategy, ViewPlan
 from tidefill.views.relations import (
     Aggregate,
@@ -21,56 +21,71 @@ from tidefill.views.relations import (
 )
 
 ANEW = "affected groups anew"
+FILTER = ("filter", "row by row")
 
 
-def kept_fresh(plan: ViewPlan) -> str:
+def kept_fresh(how: str, reason: str) -> str:
     """How, and why not better."""
-    return f"incrementally: {plan.strategy.value}" + (f", because {plan.reason}" if plan.reason else "")
+    return f"incrementally: {how}" + (f", because {reason}" if reason else "")
 
 
-def filled(drivers: Drivers) -> str:
+def filled(appends: bool, starts_empty: bool) -> str:
     """What a chunk does to the view."""
-    how = "each chunk is appended" if drivers.appends else "each chunk is merged into what is there"
-    return how if drivers.starts_empty else f"{how}; the first commit has what the view shows without any chunk"
+    how = "each chunk is appended" if appends else "each chunk is merged into what is there"
+    return how if starts_empty else f"{how}; the first commit has what the view shows without any chunk"
 
 
-def nodes(plan: ViewPlan) -> Iterator[str]:
-    """The relations from the output down, a line each, with how each takes in changes."""
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a query, and how it takes in changes; of a table, which columns are read. What it reads comes after it,
+    one deeper."""
+
+    depth: int
+    what: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.what}: {self.how}"
+
+
+def nodes(plan: ViewPlan) -> Iterator[Node]:
+    """The relations from the output down."""
     of_last_aggregate = "counts and sums" if plan.strategy is Strategy.SUMS else ANEW
     return _nodes(plan.root, 0, of_last_aggregate, on_top=True)
 
 
-def _nodes(relation: Relation, depth: int, of_last_aggregate: str, *, on_top: bool) -> Iterator[str]:
-    line = _line(relation, of_last_aggregate if on_top else ANEW)
-    if line:
-        yield "  " * depth + line
-    on_top = on_top and isinstance(relation, Project | Filter)
+def _nodes(relation: Relation, depth: int, of_last_aggregate: str, *, on_top: bool) -> Iterator[Node]:
+    if isinstance(relation, Project):
+        yield from _nodes(relation.child, depth, of_last_aggregate, on_top=on_top)
+        return
+    what, how = _what_and_how(relation, of_last_aggregate if on_top else ANEW)
+    yield Node(depth, what, how)
+    on_top = on_top and isinstance(relation, Filter)
     for part in below(relation):
-        yield from _nodes(part, depth + bool(line), of_last_aggregate, on_top=on_top)
+        yield from _nodes(part, depth + 1, of_last_aggregate, on_top=on_top)
 
 
-def _line(relation: Relation, of_aggregate: str) -> str:
+def _what_and_how(relation: Relation, of_aggregate: str) -> tuple[str, str]:
     match relation:
         case Project():
-            return ""
+            raise AssertionError("it shows what is below it, and is no node")
         case Scan():
-            return f"{relation.table} as {relation.occurrence}: {', '.join(relation.sources)}"
+            return f"{relation.table} as {relation.occurrence}", ", ".join(relation.sources)
         case Filter():
-            return "filter: row by row"
+            return FILTER
         case InnerJoin():
-            return f"join of {len(relation.inputs)}: the changed rows of each with the others"
+            return f"join of {len(relation.inputs)}", "the changed rows of each with the others"
         case LeftJoin():
-            return "left join: changed left rows; affected rows anew if the right side changed"
+            return "left join", "changed left rows; affected rows anew if the right side changed"
         case Matched():
             name = "no match" if relation.negated else "a match"
-            return f"rows with {name}: changed rows; affected rows anew if the other side changed"
+            return f"rows with {name}", "changed rows; affected rows anew if the other side changed"
         case Aggregate():
-            what = f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates"
-            return f"{what}: {of_aggregate}"
+            return f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates", of_aggregate
         case Windowed():
-            return f"windows by {len(relation.partition)}: affected partitions anew"
+            return f"windows by {len(relation.partition)}", "affected partitions anew"
         case Union():
-            return f"union of {len(relation.children)}: the changed rows of each"
+            return f"union of {len(relation.children)}", "the changed rows of each"
 
 
 def sql(plan: ViewPlan) -> str:

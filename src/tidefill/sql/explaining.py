@@ -1,0 +1,237 @@
+"""What a CREATE would do: one value, which a person reads as facts and a program as JSON.
+
+The fields of `Explanation`, and of what it has in it, are the fields of the JSON document: they are added to, not
+renamed. Nothing here reads a table, so what is not known without reading one is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidefill.core.budget import size_text
+from tidefill.definitions import JobDefinition, Kind
+from tidefill.sql.statements import RESERVED, quoted
+
+if TYPE_CHECKING:
+    from tidefill.lake import Explained
+    from tidefill.views.explain import Node
+
+KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that the user sees."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A table or a job that is read, and about how large it is; None: not known. `live`: whether it can be read now."""
+
+    name: str
+    rows: int | None
+    bytes: int | None
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What is filled by chunks, in which order, and why. `input`: the name that the table has in the query."""
+
+    input: str
+    table: str
+    columns: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`incremental`, `strategy`, `how`, `reason`: how changes get in, and why not in a better way. `rows`: how many are
+    walked, about; `chunks`: how many that is, at most where `chunk_rows` is only the size of the first. `appends`:
+    each chunk is appended, and not merged. `starts_empty`: before the first chunk the view has no rows. `waits_for`:
+    what has to be live before it can begin. `sql`: if it was asked for."""
+
+    name: str
+    kind: str
+    reads: tuple[Read, ...]
+    waits_for: tuple[str, ...]
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    hidden_columns: tuple[str, ...]
+    incremental: bool
+    strategy: str
+    how: str
+    reason: str
+    nodes: tuple[Node, ...]
+    appends: bool
+    starts_empty: bool
+    walks: tuple[Walked, ...]
+    taken_whole: tuple[str, ...]
+    rows: int | None
+    chunk_rows: int
+    chunk_rows_fixed: bool
+    chunks: int | None
+    notices: tuple[str, ...]
+    sql: str | None
+
+
+def explanation(
+    name: str, explained: Explained, chunk_rows: int | None, first_chunk_rows: int, *, with_sql: bool
+) -> Explanation:
+    """`chunk_rows`: what was asked for. `first_chunk_rows`: where it is left to the clock."""
+    from tidefill.views.explain import nodes
+    from tidefill.views.plan import Strategy
+
+    definition, plan, drivers = explained.definition, explained.plan, explained.drivers
+    strategy = Strategy.CHANGES if plan is None else plan.strategy
+    reads = tuple(Read(one.name, one.rows, one.size_bytes, one.live) for one in explained.inputs)
+    walks = tuple(_walks(definition))
+    driving = {walk.table for walk in walks}
+    known = not definition.anew and all(one.rows is not None for one in reads if one.name in driving)
+    fixed = chunk_rows or explained.chunk_rows
+    size = fixed or first_chunk_rows
+    return Explanation(
+        name=name,
+        kind=KIND_NAMES[definition.kind.value],
+        reads=reads,
+        waits_for=tuple(one.name for one in reads if not one.live),
+        columns=tuple(Column(field.name, field.dataType.simpleString()) for field in explained.schema),
+        key=definition.key,
+        hidden_columns=tuple(column for column, _ in definition.columns if column.startswith(RESERVED)),
+        incremental=not definition.anew,
+        strategy="anew" if definition.anew else strategy.name.lower(),
+        how=_taken_in(definition) or strategy.value,
+        reason="" if plan is None else plan.reason,
+        nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
+        appends=not definition.anew and (drivers is None or drivers.appends),
+        starts_empty=not definition.anew and (drivers is None or drivers.starts_empty),
+        walks=walks,
+        taken_whole=tuple(part.occurrence for part in definition.parts if not part.walk),
+        rows=explained.rows if known else None,
+        chunk_rows=size,
+        chunk_rows_fixed=fixed is not None,
+        chunks=-(-explained.rows // size) if known else None,
+        notices=explained.notices,
+        sql=_generated(explained) if with_sql else None,
+    )
+
+
+def _taken_in(definition: JobDefinition) -> str:
+    """How a replica gets what changed, or a view that knows nothing of changes; empty for any other."""
+    if definition.anew:
+        return "computed from nothing when its inputs have changed, at most as often as target_lag says"
+    if definition.connection:
+        return "the log tells which rows changed, and those are read"
+    return "changed rows are copied" if definition.kind is Kind.REPLICA else ""
+
+
+def _row_by_row(definition: JobDefinition) -> Iterator[Node]:
+    """The plan of a query that was not compiled, and of a replica."""
+    from tidefill.views.explain import FILTER, Node
+
+    if definition.anew:
+        return
+    if definition.where:
+        yield Node(0, *FILTER)
+    name = f"{definition.input} as {definition.alias or definition.input}"
+    yield Node(1 if definition.where else 0, name, ", ".join(definition.reads) or "every column")
+
+
+def _walks(definition: JobDefinition) -> Iterator[Walked]:
+    if not definition.parts:
+        yield Walked(definition.alias or definition.input, definition.input, definition.walk, definition.walk_reason)
+    for part in definition.parts:
+        if part.walk:
+            yield Walked(part.occurrence, part.table, part.walk, part.walk_reason)
+
+
+def _generated(explained: Explained) -> str:
+    if explained.definition.anew:
+        return explained.definition.sql
+    if explained.plan is None:
+        return generated_sql(explained.definition)
+    from tidefill.views import explain
+
+    return explain.sql(explained.plan)
+
+
+def generated_sql(definition: JobDefinition) -> str:
+    """The query that is computed for rows and for changes of the input. Hidden columns are of our own making."""
+    alias = definition.alias or definition.input
+    columns = [
+        text if not name.startswith(RESERVED) else f"{text} AS {quoted(name)}" for name, text in definition.columns
+    ]
+    where = f"\nWHERE {definition.where}" if definition.where else ""
+    return (
+        "SELECT\n"
+        + ",\n".join(f"  {column}" for column in columns or ["*"])
+        + f"\nFROM {quoted(definition.input)} AS {quoted(alias)}{where}"
+    )
+
+
+# For a person.
+
+
+def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, object]]:
+    """What a person reads: labels and values."""
+    from tidefill.views.explain import filled, kept_fresh
+
+    yield "makes", f"{told.kind} {told.name}"
+    yield "reads", "\n".join(map(_read, told.reads))
+    if told.waits_for:
+        yield "waits for", f"{', '.join(told.waits_for)}: not live yet"
+    yield "columns", ", ".join(f"{column.name} {column.type}" for column in told.columns)
+    yield "key", key_text(definition)
+    if told.hidden_columns:
+        yield "hidden columns", ", ".join(told.hidden_columns)
+    yield "kept fresh", kept_fresh(told.how, told.reason) if told.incremental else told.how
+    if told.incremental:
+        if len(told.nodes) > 1:
+            yield "plan", "\n".join(map(str, told.nodes))
+        yield "filled", filled(told.appends, told.starts_empty)
+        yield from walk_facts(definition)
+        yield from _estimates(told)
+    for notice in told.notices:
+        yield "notice", notice
+    if told.sql is not None:
+        yield "generated SQL", told.sql
+
+
+def _read(one: Read) -> str:
+    sizes = [f"about {one.rows:,} rows"] if one.rows is not None else []
+    sizes += [size_text(one.bytes)] if one.bytes is not None else []
+    return ": ".join(part for part in (one.name, ", ".join(sizes)) if part)
+
+
+def _estimates(told: Explanation) -> Iterator[tuple[str, object]]:
+    yield "estimated rows", "not known yet" if told.rows is None else told.rows
+    rows = f"{told.chunk_rows:,}"
+    yield "rows in a chunk", rows if told.chunk_rows_fixed else f"{rows} at first, then by the time that one takes"
+    if told.chunks is not None:
+        yield "chunks", told.chunks if told.chunk_rows_fixed else f"at most about {told.chunks}"
+
+
+def walk_facts(definition: JobDefinition) -> Iterator[tuple[str, object]]:
+    """In which order, by chunks; and what is taken whole."""
+    for walk in _walks(definition):
+        name = f"{walk.input}: " if definition.parts else ""
+        yield "walk", f"{name}{', '.join(walk.columns)}: {walk.reason}"
+    whole = [part.occurrence for part in definition.parts if not part.walk]
+    if whole:
+        yield "taken whole", ", ".join(whole)
+
+
+def key_text(definition: JobDefinition) -> str:
+    """What identifies a row, in the names that the user knows."""
+    if definition.anew:
+        return "none is needed"
+    hidden = any(name.startswith(RESERVED) for name in definition.key)
+    if definition.parts:
+        shown = ", ".join(name for name in definition.key if not name.startswith(RESERVED))
+        return " and ".join(part for part in (shown, "hidden columns" if hidden else "") if part)
+    return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")
