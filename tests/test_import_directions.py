@@ -20,7 +20,7 @@ LEVELS: tuple[set[str], ...] = (
     {"ports"},
     {"backfill", "ticking"},
     {"runner"},
-    {"service", "spark", "files", "store", "logs", "config", "owners"},
+    {"service", "settings", "spark", "files", "store", "logs", "config", "owners"},
     {"upstreams", "targets", "local", "testing", "status"},
     {"databases"},
     {"lake"},

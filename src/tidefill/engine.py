@@ -16,15 +16,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidefill.addresses import is_url
 from tidefill.config import SPARK_REMOTE, Config
 from tidefill.core import jobs, ticks
-from tidefill.core.budget import Kept, size_of
+from tidefill.core.budget import Kept
 from tidefill.core.confirm import Anchor, anchor_from_text
 from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
@@ -67,6 +65,7 @@ from tidefill.owners import is_gone, new_owner
 from tidefill.ports import Compared
 from tidefill.runner import Runner, Turn, versions_from_text
 from tidefill.service import Service
+from tidefill.settings import ANEW_LAG_S, INCREMENTAL, changed_settings, check_use, is_anew
 from tidefill.status import Status as Status
 from tidefill.status import status_of, version_of
 from tidefill.store import SqlStore, open_store
@@ -85,12 +84,7 @@ FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
 VERIFY_ATTEMPTS = 5  # at one piece
 DIFFERENCES_MAX = 10
-SETTINGS = ("target_lag", "rate_limit", "parallelism", "chunk_rows", "verify", "wal_budget", "wal_limit")
-SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
-INCREMENTAL, FULL = "incremental", "full"  # how a view is refreshed
-ANEW_LAG_S = 600.0  # how old it may become before it is computed anew, if nobody says
 NEVER = Number(1 << 62)  # a version that no table has
-_LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
 def connect(
@@ -290,7 +284,7 @@ class Engine:
         per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
         `if_not_exists` so is whatever job has the name. `refresh="full"`: any deterministic query, computed from
         nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time."""
-        anew = _is_anew(refresh)
+        anew = is_anew(refresh)
 
         def same(known: JobDefinition) -> bool:
             return known.kind is Kind.VIEW and (known.sql, known.anew) == (sql, anew)
@@ -300,7 +294,7 @@ class Engine:
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
-        _settings(Settings(), settings)
+        changed_settings(Settings(), settings)
         elsewhere = self._databases.source(source, publication, slot)
         if elsewhere is not None:
             return self._lake.explain_database_replica(elsewhere)
@@ -314,8 +308,8 @@ class Engine:
 
     def explain_view(self, sql: str, *, refresh: str = INCREMENTAL, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
-        _settings(Settings(), settings)
-        if _is_anew(refresh):
+        changed_settings(Settings(), settings)
+        if is_anew(refresh):
             explained = self._lake.explain_anew(self._checked_input, sql)
         else:
             explained = self._lake.explain_view(self._keyed_input, sql)
@@ -372,11 +366,9 @@ class Engine:
 
     def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
-        _check_sizes(definition, asked)
-        settings = _settings(Settings(chunk_rows=explained.chunk_rows), asked)
-        if definition.anew:
-            _refuse_chunks(asked)
-            settings = replace(settings, target_lag_s=settings.target_lag_s if "target_lag" in asked else ANEW_LAG_S)
+        check_use(definition, asked)
+        usual = Settings(chunk_rows=explained.chunk_rows, target_lag_s=ANEW_LAG_S if definition.anew else 0.0)
+        settings = changed_settings(usual, asked)
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
             return Job(self, known.id, known.name)
@@ -594,7 +586,7 @@ class Engine:
 
     def _reads_in_step(self, rows: Sequence[Row]) -> Reads:
         """What is computed anew goes at its own pace, and nobody waits for it: to others it is a table like any."""
-        outside = {row.id for row in rows if _is_anew_job(row)}
+        outside = {row.id for row in rows if _is_anew(row)}
         return {job: {} if job in outside else reads for job, reads in self._reads(rows).items()}
 
     def _reads(self, rows: Sequence[Row]) -> Reads:
@@ -714,8 +706,8 @@ class Job:
 
     def alter(self, **settings: Any) -> None:
         """Change settings while it runs; None lifts a limit."""
-        _check_sizes(self.definition(), settings)
-        self._wish(lambda row: jobs.wish_settings(_settings(row.settings, settings))(row))
+        check_use(self.definition(), settings)
+        self._wish(lambda row: jobs.wish_settings(changed_settings(row.settings, settings))(row))
 
     def resync(self) -> None:
         """Build it anew beside what is there, and switch when that is done."""
@@ -786,78 +778,7 @@ def _names(columns: Sequence[str] | str) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def check_setting_names(names: Iterable[str]) -> None:
-    """InvalidSetting if a job has no such setting."""
-    for name in names:
-        if name not in SETTINGS:
-            near = get_close_matches(name, SETTINGS, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(SETTINGS)}."
-            raise InvalidSetting(f"there is no setting {name}", hint=hint)
-
-
-def _settings(before: Settings, asked: dict[str, Any]) -> Settings:
-    check_setting_names(asked)
-    changes = {name: value for name, value in asked.items() if name not in ("target_lag", *SIZES)}
-    for name, value in changes.items():
-        if name == "verify":
-            if type(value) is not bool:
-                raise InvalidSetting(f"{name} is {value!r}", hint="Set it on or off.")
-        elif not (type(value) is int or (value is None and name != "parallelism")):
-            raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
-    if "target_lag" in asked:
-        changes["target_lag_s"] = _seconds(asked["target_lag"])
-    changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
-    return replace(before, **changes)
-
-
-def _seconds(lag: object) -> float:
-    """`30 seconds`, 30, or a timedelta."""
-    if isinstance(lag, timedelta):
-        return lag.total_seconds()
-    if isinstance(lag, (int, float)) and not isinstance(lag, bool):
-        return float(lag)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day)s?\s*", str(lag).lower())
-    if match is None:
-        raise InvalidSetting(f"target_lag is {lag!r}", hint="Write it like '30 seconds' or '5 minutes'.")
-    return float(match[1]) * _LAG_UNITS_S[match[2]]
-
-
-def _bytes(name: str, size: object) -> int | None:
-    """`10 GB`, a number of bytes, or None."""
-    found = size if size is None or type(size) is int else size_of(str(size))
-    if found is None and size is not None:
-        raise InvalidSetting(f"{name} is {size!r}", hint="Write it like '10 GB' or '500 MB', or NONE.")
-    return found
-
-
-def _check_sizes(definition: JobDefinition, asked: Iterable[str]) -> None:
-    """InvalidSetting for settings that would say nothing, or that would have us drop what is not ours."""
-    for name in (name for name in asked if name in SIZES):
-        if not definition.connection:
-            raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
-        if name == "wal_limit" and definition.slot:
-            raise InvalidSetting(
-                f"wal_limit would drop the slot {definition.slot}, which somebody else made",
-                hint="Set max_slot_wal_keep_size on the server instead.",
-            )
-
-
-def _refuse_chunks(asked: Iterable[str]) -> None:
-    """InvalidSetting for settings that would say nothing."""
-    for name in asked:
-        if name in ("rate_limit", "parallelism", "chunk_rows"):
-            raise InvalidSetting(
-                f"{name} is for what is filled in chunks; this view is computed whole", hint="Leave it out."
-            )
-
-
-def _is_anew(refresh: str) -> bool:
-    if refresh not in (INCREMENTAL, FULL):
-        raise InvalidSetting(f"refresh is {refresh!r}", hint=f"Set it to {FULL}, or to {INCREMENTAL}.")
-    return refresh == FULL
-
-
-def _is_anew_job(row: Row) -> bool:
+def _is_anew(row: Row) -> bool:
     with suppress(StoreUnreadable):
         return job_from_text(row.definition).anew
     return False

@@ -80,6 +80,22 @@ def test_a_lost_file_is_not_overlooked_whatever_the_session_says(shop: Shop, spa
             job.wait(300)
 
 
+def test_small_files_are_put_together_between_steps(
+    shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.make()
+    monkeypatch.setattr("tidefill.targets.delta.OPTIMIZE_EVERY", 3)
+    shop.engine.register("events", location=shop.source, key="id")
+    job = shop.engine.create_view(f"view_{uuid.uuid4().hex}", QUERY, chunk_rows=20)
+    job.wait(300)
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{target_of(shop)}`").collect()
+    done = {row["operation"]: row["userMetadata"] for row in history}
+    assert done["OPTIMIZE"] is None
+    shop.sql("UPDATE SOURCE SET v = 100 WHERE id < 10")
+    shop.engine.run_once()
+    shop.expect(job.name, QUERY.replace("events", "SOURCE"))
+
+
 def target_of(shop: Shop) -> str:
     (path,) = shop.warehouse.iterdir()
     return str(path)

@@ -13,8 +13,9 @@ from typing import Any, assert_never
 
 from tidefill.core.budget import size_text
 from tidefill.definitions import JobDefinition, Kind
-from tidefill.engine import FIRST_CHUNK_ROWS, Engine, Happened, Job, check_setting_names
+from tidefill.engine import FIRST_CHUNK_ROWS, Engine, Happened, Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
+from tidefill.settings import check_setting_names
 from tidefill.sql.explaining import KIND_NAMES, Explanation, explanation, facts, key_text, walk_facts
 from tidefill.sql.statements import (
     AlterJob,
