@@ -110,6 +110,7 @@ DIRECTED = {
     "scalar with HAVING": "SELECT sum(g) AS t FROM a HAVING count(*) > 3",
     "scalar, not kept": "SELECT count(DISTINCT g) AS n FROM a WHERE s = 'a'",
     "nested aggregate": "SELECT n, count(*) AS groups FROM (SELECT g, count(*) AS n FROM a GROUP BY g) t GROUP BY n",
+    "count of DISTINCT": "SELECT g, count(*) AS n FROM (SELECT DISTINCT s, g FROM a) t GROUP BY g",
     "nested min": "SELECT max(lo) AS top FROM (SELECT g, min(x) AS lo FROM a GROUP BY g) t",
     "join of aggregates": (
         "SELECT p.g, p.n, q.t FROM (SELECT g, count(*) AS n FROM a GROUP BY g) p "

@@ -30,7 +30,8 @@ def kept_fresh(plan: ViewPlan) -> str:
 
 def filled(drivers: Drivers) -> str:
     """What a chunk does to the view."""
-    how = "each chunk is appended" if drivers.appends else "each chunk is merged into what is there"
+    what = "each chunk holds whole groups and is" if drivers.group_columns else "each chunk is"
+    how = f"{what} appended" if drivers.appends else "each chunk is merged into what is there"
     return how if drivers.starts_empty else f"{how}; the first commit has what the view shows without any chunk"
 
 
