@@ -136,6 +136,16 @@ DIRECTED = {
         "SELECT id, (SELECT sum(y) FROM b WHERE aid = a.id) AS t, (SELECT 1 + count(*) FROM c WHERE c.g = a.g) AS n "
         "FROM a WHERE g IS NULL OR g < 4"
     ),
+    "value in HAVING": "SELECT g, sum(id) AS t FROM a GROUP BY g HAVING sum(id) > (SELECT avg(y) * 2 FROM b)",
+    "value by group in HAVING": (
+        "SELECT g, count(*) AS n FROM a GROUP BY g HAVING n >= (SELECT count(*) FROM b WHERE b.y = a.g) AND "
+        "max(id) > (SELECT min(id) FROM a)"
+    ),
+    "value in HAVING of a scalar": "SELECT max(x) AS t FROM a HAVING count(*) > (SELECT count(*) FROM b WHERE y > 1)",
+    "value in HAVING, below a window": (
+        "SELECT g, s, rank() OVER (PARTITION BY g ORDER BY count(*)) AS r FROM a GROUP BY g, s "
+        "HAVING count(*) < (SELECT max(y) FROM b WHERE aid IN (SELECT id FROM a))"
+    ),
     "value beside a window": "SELECT id, rank() OVER (PARTITION BY g ORDER BY s) - (SELECT max(y) FROM b) AS r FROM a",
     "WITH, used twice": (
         "WITH t AS (SELECT g, count(*) AS n FROM a GROUP BY g), u AS (SELECT * FROM t WHERE n > 1) "

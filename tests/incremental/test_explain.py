@@ -111,6 +111,23 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT g FROM a GROUP BY count(*)", BadSql, "GROUP BY has an aggregate"),
     ("SELECT g FROM a WHERE count(*) > 1", BadSql, "no groups"),
     ("SELECT g AS x, count(*) AS n FROM a GROUP BY g HAVING x > 1", UnsupportedQuery, "two meanings"),
+    ("SELECT g FROM a GROUP BY g HAVING g IN (SELECT y FROM b)", UnsupportedQuery, "HAVING has IN or EXISTS"),
+    (
+        "SELECT g FROM a GROUP BY g HAVING g > 1 OR EXISTS (SELECT 1 FROM b)",
+        UnsupportedQuery,
+        "HAVING has IN or EXISTS",
+    ),
+    ("SELECT g FROM a GROUP BY g HAVING count(*) > (SELECT y FROM b)", UnsupportedQuery, "not an aggregate"),
+    (
+        "SELECT g FROM a GROUP BY g HAVING count(*) > (SELECT max(y) FROM b WHERE b.y < a.g)",
+        UnsupportedQuery,
+        "by more than equalities",
+    ),
+    (
+        "SELECT g FROM a GROUP BY g HAVING count(*) > (SELECT max(y) FROM b WHERE b.y = a.id)",
+        UnsupportedQuery,
+        "by more than equalities",
+    ),
     ("SELECT id FROM a ORDER BY id LIMIT 3", UnsupportedQuery, "LIMIT"),
     ("SELECT a.id, row_number() OVER (ORDER BY g) AS n FROM a JOIN b ON a.id = b.id", UnsupportedQuery, "window"),
     ("SELECT id FROM a TABLESAMPLE (10 PERCENT) JOIN b ON true", UnsupportedQuery, "sample"),
