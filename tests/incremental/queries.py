@@ -50,6 +50,10 @@ DIRECTED = {
     "EXISTS of a join": (
         "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c ON c.id1 = b.id WHERE b.aid = a.id AND c.g > 1)"
     ),
+    "EXISTS of groups": (
+        "SELECT id FROM a WHERE EXISTS "
+        "(SELECT 1 FROM (SELECT aid, y FROM b GROUP BY aid, y HAVING count(*) > 1) t WHERE t.aid = a.id)"
+    ),
     "EXISTS in EXISTS": (
         "SELECT id FROM a WHERE EXISTS "
         "(SELECT 1 FROM b WHERE b.aid = a.id AND NOT EXISTS (SELECT 1 FROM c WHERE c.id1 = b.id))"

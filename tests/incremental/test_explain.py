@@ -151,6 +151,26 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT y FROM b WHERE b.aid = a.id GROUP BY y HAVING count(*) > 1",
+        "SELECT y FROM b GROUP BY y HAVING count(*) > a.g",
+        "SELECT DISTINCT y FROM b WHERE aid = a.id",
+        "SELECT max(y) OVER (PARTITION BY s) FROM b WHERE aid = a.id",
+        "SELECT g FROM c UNION ALL SELECT y FROM b WHERE aid = a.id",
+        "SELECT y FROM b WHERE EXISTS (SELECT 1 FROM c WHERE c.g = a.g AND c.id1 = b.id) GROUP BY y",
+    ],
+)
+def test_groups_in_a_subquery_do_not_see_the_query_around_it(inner: str) -> None:
+    for condition in (f"EXISTS ({inner})", f"g NOT IN ({inner})"):
+        with pytest.raises(UnsupportedQuery, match="refers to the query around it") as refused:
+            planned(f"SELECT id FROM a WHERE {condition}")
+        assert "EXISTS (SELECT 1 FROM (SELECT" in refused.value.hint
+    with pytest.raises(BadSql, match=r"no column a\.nobody"):
+        planned(f"SELECT id FROM a WHERE EXISTS ({inner.replace('a.id', 'a.nobody').replace('a.g', 'a.nobody')})")
+
+
 @pytest.mark.parametrize(("sql", "kind", "fact"), REFUSED)
 def test_what_cannot_be_kept_fresh_is_refused(sql: str, kind: type[TidefillError], fact: str) -> None:
     with pytest.raises(kind, match=fact):

@@ -107,6 +107,7 @@ class _Lowering:
         self._find = find
         self._taken: set[str] = set()
         self._types: dict[str, str] = {}
+        self._beyond: Scope | None = None
         self.notices: list[str] = []
 
     # Queries.
@@ -206,7 +207,7 @@ class _Lowering:
         for join in tree.args.get("joins") or ():
             sources, joined = self._join(join, sources, env)
             joins.append(joined)
-        scope = Scope(tuple(sources), outer)
+        scope = Scope(tuple(sources), outer, self._beyond)
         alone, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
         conditions = [self._expression(condition, scope) for condition in alone]
         available = {column for source in sources for _, column in source.columns}
@@ -338,9 +339,17 @@ class _Lowering:
     def _exists(self, tree: exp.Expr, scope: Scope, env: _Env) -> tuple[Relation, Sequence[Expr]]:
         tree = _inside(tree)
         if not _is_plain(tree):
-            return self.query(tree, env).relation, ()
+            return self._closed(tree, scope, env).relation, ()
         body = self._body(tree, self._with(tree, env), scope)
         return body.relation, body.open
+
+    def _closed(self, tree: exp.Expr, scope: Scope, env: _Env) -> Lowered:
+        """A subquery that is more than FROM and WHERE, and so cannot look outside."""
+        before, self._beyond = self._beyond, scope
+        try:
+            return self.query(tree, env)
+        finally:
+            self._beyond = before
 
     def _in(self, tree: exp.In, scope: Scope, negated: bool, env: _Env) -> tuple[Relation, Sequence[Expr]]:
         """`x NOT IN (...)` holds only if nothing there could be x: an equality that is NULL counts as one."""
@@ -351,7 +360,7 @@ class _Lowering:
             found = [expression for _, expression in self._items(query.expressions, body.scope)]
             relation, open_conditions = body.relation, body.open
         else:
-            lowered = self.query(query, env)
+            lowered = self._closed(query, scope, env)
             relation, found, open_conditions = lowered.relation, [col(inner) for _, inner in lowered.shown], ()
         if len(found) != len(values):
             raise BadSql("both sides of IN have not the same number of columns")
