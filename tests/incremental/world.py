@@ -359,8 +359,19 @@ class World:
             self._put(f"__tf_new_{number}", TABLES[one.scan.table], self.data[one.scan.table].values())
         shown = len(self.plan.columns)
         found = normal(row[:shown] for row in self._run(self.whole))
-        self._equal(found, normal(self._run(self.user_sql)), "the plan")
+        self._equal(found, normal(self._asked()), "the plan")
         self.checks += 1
+
+    def _asked(self) -> list[Row]:
+        """What the user's own query gives. The optimizer of DuckDB stumbles over a few, so they go without it."""
+        try:
+            return self._run(self.user_sql)
+        except duckdb.InternalException:
+            self._run("PRAGMA disable_optimizer")
+            try:
+                return self._run(self.user_sql)
+            finally:
+                self._run("PRAGMA enable_optimizer")
 
     def _equal(self, found: Counter[Row], wanted: Counter[Row], what: str) -> None:
         assert found == wanted, (
