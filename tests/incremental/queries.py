@@ -189,6 +189,11 @@ DIRECTED = {
         "SELECT id, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY s, g) AS m, "
         "max(id) OVER (PARTITION BY id % 3) AS top FROM a"
     ),
+    "windows with names": (
+        "SELECT g, count(*) AS n, rank() OVER w AS r, sum(count(*)) OVER v AS t FROM a WHERE id IN "
+        "(SELECT max(aid) OVER u FROM b WINDOW u AS (PARTITION BY y)) GROUP BY g, s "
+        "WINDOW w AS (PARTITION BY s ORDER BY g DESC), v AS (PARTITION BY g)"
+    ),
     "window of a join": (
         "SELECT b.id, row_number() OVER (PARTITION BY a.g ORDER BY b.y, b.id) AS n FROM b LEFT JOIN a ON b.aid = a.id"
     ),

@@ -35,7 +35,7 @@ from tidefill.views.relations import (
 from tidefill.views.scope import Scope, Source
 from tidefill.views.texts import HIDDEN, Expr, Item, both, cast, coalesce, col, columns_in, number, plain
 from tidefill.views.using import using
-from tidefill.views.windows import ONLY_OVER, PARTS, windowed
+from tidefill.views.windows import ONLY_OVER, PARTS, windowed, written_out
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
@@ -125,7 +125,7 @@ class _Lowering:
             case exp.Intersect() | exp.Except():
                 return self._compared(tree, env)
             case exp.Select():
-                return self._select(tree, env)
+                return self._select(written_out(tree), env)
             case _:
                 hint = "Write it with SELECT, UNION, INTERSECT and EXCEPT."
                 raise refused(tree, "the query is not made of SELECT", hint)
