@@ -31,10 +31,14 @@ JOIN = replace(
 )  # fmt: skip
 
 
+GROUPS = replace(JOIN, parts=(replace(JOIN.parts[0], group_columns=1), JOIN.parts[1]))
+
+
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
     assert job_from_text(job_to_text(VIEW)) == VIEW
     assert job_from_text(job_to_text(JOIN)) == JOIN
+    assert job_from_text(job_to_text(GROUPS)) == GROUPS
 
 
 def test_a_query_over_several_tables_is_not_taken_for_one_over_its_first() -> None:
@@ -43,6 +47,11 @@ def test_a_query_over_several_tables_is_not_taken_for_one_over_its_first() -> No
     assert '"form": 2' in job_to_text(JOIN)
     assert '"form": 1' in job_to_text(VIEW)
     assert (JOIN.tables, VIEW.tables) == (("T", "u"), ("t",))
+
+
+def test_whole_groups_are_not_cut_by_a_release_that_does_not_know_of_them() -> None:
+    assert '"form": 3' in job_to_text(GROUPS)
+    assert "group_columns" not in job_to_text(JOIN), "nor does it have to know the word for a view without them"
 
 
 def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:

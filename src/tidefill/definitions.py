@@ -14,8 +14,8 @@ from typing import Any
 from tidefill.errors import StoreUnreadable
 
 FORM = 3
-"""The newest form. What needs nothing of it is written in the oldest form that has it all, which older releases
-read."""
+"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and what is computed anew. What needs nothing of a
+form is written in an older one, which older releases read."""
 
 INPUT = "t"
 """By which name a job over one table knows it; one over several knows them by theirs."""
@@ -40,7 +40,8 @@ class TableDefinition:
 @dataclass(frozen=True, slots=True)
 class Part:
     """One occurrence of a table in a query over several, or over groups: the columns that are read, with their types,
-    the table's key, and, if it is walked, in which order and why."""
+    the table's key, and, if it is walked, in which order and why. `group_columns`: how many of the first columns of the
+    walk form groups that no chunk may cut, because chunks are appended."""
 
     occurrence: str
     table: str
@@ -48,6 +49,7 @@ class Part:
     key: tuple[str, ...]
     walk: tuple[str, ...] = ()
     walk_reason: str = ""
+    group_columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,19 @@ def table_from_text(text: str) -> TableDefinition:
 
 def job_to_text(job: JobDefinition) -> str:
     """The text for the store."""
-    form = 3 if job.anew else 2 if job.parts else 1
+    form = _form(job)
     data = {"form": form, **asdict(job), "kind": job.kind.value}
+    for part in data["parts"] if form < 3 else ():
+        del part["group_columns"]
     newer = ("parts", "anew")
     return json.dumps({name: value for name, value in data.items() if name not in newer or value}, sort_keys=True)
+
+
+def _form(job: JobDefinition) -> int:
+    """The oldest that has all of it. A release that does not know of groups would cut them."""
+    if job.anew or any(part.group_columns for part in job.parts):
+        return 3
+    return 2 if job.parts else 1
 
 
 def job_from_text(text: str) -> JobDefinition:
@@ -131,7 +142,8 @@ def job_from_text(text: str) -> JobDefinition:
 def _part(data: dict[str, Any]) -> Part:
     columns = tuple((str(name), str(kind)) for name, kind in data["columns"])
     key, walk = (tuple(map(str, data[name])) for name in ("key", "walk"))
-    return Part(str(data["occurrence"]), str(data["table"]), columns, key, walk, str(data["walk_reason"]))
+    reason, group_columns = str(data["walk_reason"]), int(data.get("group_columns", 0))
+    return Part(str(data["occurrence"]), str(data["table"]), columns, key, walk, reason, group_columns)
 
 
 def _parsed(text: str) -> dict[str, Any]:

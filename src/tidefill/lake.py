@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -237,9 +238,14 @@ class Lake:
         details = {name: self._detail_of(table) for name, table in inputs.items()}
         sizes = {name: self._size(table, details[name]) for name, table in inputs.items()}
         rows = {name: size.rows or 0 for name, size in sizes.items()}
-        drivers = choose(plan.root, {scan.occurrence: rows[scan.table] for scan in plan.scans})
-        driving = {scan.table for scan in plan.scans if scan.occurrence in drivers.occurrences}
-        walks = {name: self._walk(inputs[name], details[name]) for name in driving}
+        tables = {scan.occurrence: scan.table for scan in plan.scans}
+        walk_of = cache(lambda table: self._walk(inputs[table], details[table]))
+        drivers = choose(
+            plan.root,
+            {name: rows[table] for name, table in tables.items()},
+            lambda name: walk_of(tables[name]).columns,
+        )
+        walks = {name: walk_of(tables[name]) for name in drivers.occurrences}
         parts = [_part(scan, inputs[scan.table].key, empty[scan.table].schema, walks, drivers) for scan in plan.scans]
         first = next(part for part in parts if part.walk)
         with _as_input("Spark does not take what the query is compiled into", UnsupportedQuery):
@@ -251,8 +257,8 @@ class Lake:
             columns=tuple((field.name, field.dataType.simpleString()) for field in columns),
             semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts),
         )  # fmt: skip
-        total = sum(rows[scan.table] for scan in plan.scans if scan.occurrence in drivers.occurrences)
-        clustered = drivers.appends and walks[first.table].clustered
+        total = sum(rows[tables[name]] for name in drivers.occurrences)
+        clustered = drivers.appends and walks[first.occurrence].clustered
         read = tuple(sizes[name] for name in definition.tables)
         return Explained(definition, clustered, total, compiled.schema, plan.notices, plan, drivers, read)
 
@@ -424,8 +430,7 @@ class Lake:
         known = [Known(name, frame, inputs[name].key) for name, frame in empty.items()]
         with translated(UpstreamReplaced):
             plan = recompile_query(session, definition.sql, known, shown)
-        walked = [part.occurrence for part in definition.parts if part.walk]
-        drivers = choose(plan.root, {scan.occurrence: int(scan.occurrence in walked) for scan in plan.scans})
+        drivers = _drivers_of(definition, plan)
         path = self.path(job, job.generation)
         view = View(
             session, plan, drivers, {scan.occurrence: empty[scan.table] for scan in plan.scans},
@@ -530,15 +535,25 @@ def _part(scan: Scan, key: tuple[str, ...], schema: StructType, walks: Mapping[s
     columns = tuple((name, schema[name].dataType.simpleString()) for name in scan.sources)
     if scan.occurrence not in drivers.occurrences:
         return Part(scan.occurrence, scan.table, columns, key)
-    walk = walks[scan.table]
-    return Part(scan.occurrence, scan.table, columns, key, walk.columns, walk.reason)
+    walk = walks[scan.occurrence]
+    return Part(scan.occurrence, scan.table, columns, key, walk.columns, walk.reason, drivers.group_columns)
+
+
+def _drivers_of(definition: JobDefinition, plan: ViewPlan) -> Drivers:
+    """Those that were chosen when the job was created. Groups that were not kept whole from the beginning may have been
+    cut already."""
+    parts = {part.occurrence: part for part in definition.parts if part.walk}
+    walks = {name: part.walk[: part.group_columns] for name, part in parts.items()}
+    rows = {scan.occurrence: int(scan.occurrence in parts) for scan in plan.scans}
+    return choose(plan.root, rows, lambda name: walks.get(name, ()))
 
 
 def _refuse_another_plan(definition: JobDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers) -> None:
     """What was made by a release that planned the query in another way cannot be gone on with."""
     columns = tuple((field.name, field.dataType.simpleString()) for field in schema)
-    walked = tuple(part.occurrence for part in definition.parts if part.walk)
-    if (columns, plan.key, drivers.occurrences) != (definition.columns, definition.key, walked):
+    walked = tuple((part.occurrence, part.group_columns) for part in definition.parts if part.walk)
+    walked_now = tuple((name, drivers.group_columns) for name in drivers.occurrences)
+    if (columns, plan.key, walked_now) != (definition.columns, definition.key, walked):
         raise UpstreamReplaced(
             f"the query over {', '.join(definition.tables)} is planned in another way than when it was created",
             detail=f"Its columns were {definition.columns}, now they are {columns}.",

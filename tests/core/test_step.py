@@ -233,6 +233,8 @@ def test_a_bound_in_the_middle_of_a_group_ends_it() -> None:
     offered = (Key((1, 5)), Key((2, 7)), Key((2, 9)), Key((9, 3)))
     plan = plan_step(before, seen(glimpse(), offered={split: offered}), ONE, GROUPED)
     assert chunks(plan) == (Range(Key((1, TOP)), Key((2, TOP))),)
+    assert isinstance(plan, Step)
+    assert plan.rows == 2, "it is as large as two chunks would be that need not end there"
     only_this_group = plan_step(before, seen(glimpse(), offered={split: offered[:1]}), ONE, GROUPED)
     assert chunks(only_this_group) == (Range(Key((1, TOP)), Key((9, TOP))),)
 
@@ -773,7 +775,8 @@ def test_no_more_chunks_than_wished_and_paid_for(seed: int) -> None:
         assert count <= min(turn.knobs.parallelism, turn.seen.glimpse.pace.chunks_allowed)
         assert bool(count) == bool(step.chunks)
         assert not count or turn.may_fill()
-        assert step.rows <= count * 2
+        along_groups = len(turn.places[0].values) > 1
+        assert step.rows <= count * 2 or along_groups, "only a whole group makes a chunk larger than was paid for"
 
 
 @given(SEEDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from tests.incremental.world import KEYS, World
+from tests.incremental.world import EVERYTHING, World
 from tidefill.views.drivers import choose
 
 
@@ -21,27 +21,35 @@ def move_and_lessen(world: World) -> None:
 
 def run(world: World, steps: int) -> int:
     """How many comparisons were made. The drivers are those that the plan chooses for tables of random sizes; now and
-    then other occurrences are walked too, which the statements need not mind."""
+    then other occurrences are walked too, which the statements need not mind. Where a chunk may be appended, it mostly
+    is, once the changes are in."""
     chance, plan = world.chance, world.plan
     numbers = {scan.occurrence: number for number, scan in enumerate(plan.scans)}
-    drivers = choose(plan.root, {name: chance.randint(1, 100) for name in numbers})
-    walked = [numbers[name] for name in drivers.occurrences]
+    walks = {scan.occurrence: world.walks[scan.table] for scan in plan.scans}
+    drivers = choose(plan.root, {name: chance.randint(1, 100) for name in numbers}, walks.__getitem__)
+    walked, appends = [numbers[name] for name in drivers.occurrences], drivers.appends
     if chance.random() < 0.3:
-        walked = [number for number in numbers.values() if chance.random() < 0.5]
+        walked, appends = [number for number in numbers.values() if chance.random() < 0.5], False
     if chance.random() < 0.2:
-        walked = []
-    world.start(walked)
+        walked, appends = [], False
+    group_columns = drivers.group_columns if appends else 0
+    world.start(walked, group_columns)
     if drivers.starts_empty and set(walked) >= {numbers[name] for name in drivers.occurrences}:
         assert not world.target, f"{world.sql} has rows before its drivers have any"
     for _ in range(steps):
         for _ in range(chance.choice([0, 1, 1, 2, 4])):
             world.write()
         fill = {
-            number: min(KEYS, world.covered[number].upto + chance.choice([0, 1, 2, 5]))
+            number: world.bound(number, chance.choice([0, 1, 2, 5]), group_columns)
             for number in walked
             if chance.random() < 0.7
         }
-        world.step(fill)
-    world.step(dict.fromkeys(walked, KEYS))
+        if appends and chance.random() < 0.8:
+            world.step()
+            for number, upto in fill.items():
+                world.append(number, upto)
+        else:
+            world.step(fill)
+    world.step(dict.fromkeys(walked, EVERYTHING))
     world.check_query()
     return world.checks

@@ -50,6 +50,10 @@ DIRECTED = {
     "EXISTS of a join": (
         "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c ON c.id1 = b.id WHERE b.aid = a.id AND c.g > 1)"
     ),
+    "EXISTS of groups": (
+        "SELECT id FROM a WHERE EXISTS "
+        "(SELECT 1 FROM (SELECT aid, y FROM b GROUP BY aid, y HAVING count(*) > 1) t WHERE t.aid = a.id)"
+    ),
     "EXISTS in EXISTS": (
         "SELECT id FROM a WHERE EXISTS "
         "(SELECT 1 FROM b WHERE b.aid = a.id AND NOT EXISTS (SELECT 1 FROM c WHERE c.id1 = b.id))"
@@ -110,6 +114,7 @@ DIRECTED = {
     "scalar with HAVING": "SELECT sum(g) AS t FROM a HAVING count(*) > 3",
     "scalar, not kept": "SELECT count(DISTINCT g) AS n FROM a WHERE s = 'a'",
     "nested aggregate": "SELECT n, count(*) AS groups FROM (SELECT g, count(*) AS n FROM a GROUP BY g) t GROUP BY n",
+    "count of DISTINCT": "SELECT g, count(*) AS n FROM (SELECT DISTINCT s, g FROM a) t GROUP BY g",
     "nested min": "SELECT max(lo) AS top FROM (SELECT g, min(x) AS lo FROM a GROUP BY g) t",
     "join of aggregates": (
         "SELECT p.g, p.n, q.t FROM (SELECT g, count(*) AS n FROM a GROUP BY g) p "
@@ -134,6 +139,16 @@ DIRECTED = {
     "value by row in SELECT": (
         "SELECT id, (SELECT sum(y) FROM b WHERE aid = a.id) AS t, (SELECT 1 + count(*) FROM c WHERE c.g = a.g) AS n "
         "FROM a WHERE g IS NULL OR g < 4"
+    ),
+    "value in HAVING": "SELECT g, sum(id) AS t FROM a GROUP BY g HAVING sum(id) > (SELECT avg(y) * 2 FROM b)",
+    "value by group in HAVING": (
+        "SELECT g, count(*) AS n FROM a GROUP BY g HAVING n >= (SELECT count(*) FROM b WHERE b.y = a.g) AND "
+        "max(id) > (SELECT min(id) FROM a)"
+    ),
+    "value in HAVING of a scalar": "SELECT max(x) AS t FROM a HAVING count(*) > (SELECT count(*) FROM b WHERE y > 1)",
+    "value in HAVING, below a window": (
+        "SELECT g, s, rank() OVER (PARTITION BY g ORDER BY count(*)) AS r FROM a GROUP BY g, s "
+        "HAVING count(*) < (SELECT max(y) FROM b WHERE aid IN (SELECT id FROM a))"
     ),
     "value beside a window": "SELECT id, rank() OVER (PARTITION BY g ORDER BY s) - (SELECT max(y) FROM b) AS r FROM a",
     "WITH, used twice": (
@@ -173,6 +188,11 @@ DIRECTED = {
     "windows of several kinds": (
         "SELECT id, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY s, g) AS m, "
         "max(id) OVER (PARTITION BY id % 3) AS top FROM a"
+    ),
+    "windows with names": (
+        "SELECT g, count(*) AS n, rank() OVER w AS r, sum(count(*)) OVER v AS t FROM a WHERE id IN "
+        "(SELECT max(aid) OVER u FROM b WINDOW u AS (PARTITION BY y)) GROUP BY g, s "
+        "WINDOW w AS (PARTITION BY s ORDER BY g DESC), v AS (PARTITION BY g)"
     ),
     "window of a join": (
         "SELECT b.id, row_number() OVER (PARTITION BY a.g ORDER BY b.y, b.id) AS n FROM b LEFT JOIN a ON b.aid = a.id"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.incremental.history import move_and_lessen, run
 from tests.incremental.queries import DIRECTED
-from tests.incremental.world import World, connected
+from tests.incremental.world import World, connected, some_walks
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_a_view_is_its_query_over_what_is_covered(name: str, connection: duckdb.DuckDBPyConnection) -> None:
     for seed in range(2):
         chance = random.Random(f"{name} {seed}")
-        run(World(DIRECTED[name], chance, connection), steps=7)
+        run(World(DIRECTED[name], chance, connection, some_walks(chance)), steps=7)
 
 
 def test_a_value_that_comes_and_goes_within_a_step_is_no_extreme(connection: duckdb.DuckDBPyConnection) -> None:

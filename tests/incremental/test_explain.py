@@ -43,7 +43,7 @@ def test_how_it_is_kept_and_filled(name: str, kept: str, filled: str) -> None:
     plan = planned(DIRECTED[name])
     drivers = choose(plan.root, {scan.occurrence: 1 for scan in plan.scans})
     assert explain.kept_fresh(plan.strategy.value, plan.reason) == kept
-    assert explain.filled(drivers.appends, drivers.starts_empty) == filled
+    assert explain.filled(drivers.appends, drivers.starts_empty, drivers.group_columns > 0) == filled
 
 
 def test_the_plan_node_by_node() -> None:
@@ -112,6 +112,23 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT g FROM a GROUP BY count(*)", BadSql, "GROUP BY has an aggregate"),
     ("SELECT g FROM a WHERE count(*) > 1", BadSql, "no groups"),
     ("SELECT g AS x, count(*) AS n FROM a GROUP BY g HAVING x > 1", UnsupportedQuery, "two meanings"),
+    ("SELECT g FROM a GROUP BY g HAVING g IN (SELECT y FROM b)", UnsupportedQuery, "HAVING has IN or EXISTS"),
+    (
+        "SELECT g FROM a GROUP BY g HAVING g > 1 OR EXISTS (SELECT 1 FROM b)",
+        UnsupportedQuery,
+        "HAVING has IN or EXISTS",
+    ),
+    ("SELECT g FROM a GROUP BY g HAVING count(*) > (SELECT y FROM b)", UnsupportedQuery, "not an aggregate"),
+    (
+        "SELECT g FROM a GROUP BY g HAVING count(*) > (SELECT max(y) FROM b WHERE b.y < a.g)",
+        UnsupportedQuery,
+        "by more than equalities",
+    ),
+    (
+        "SELECT g FROM a GROUP BY g HAVING count(*) > (SELECT max(y) FROM b WHERE b.y = a.id)",
+        UnsupportedQuery,
+        "by more than equalities",
+    ),
     ("SELECT id FROM a ORDER BY id LIMIT 3", UnsupportedQuery, "LIMIT"),
     ("SELECT a.id, row_number() OVER (ORDER BY g) AS n FROM a JOIN b ON a.id = b.id", UnsupportedQuery, "window"),
     ("SELECT id FROM a TABLESAMPLE (10 PERCENT) JOIN b ON true", UnsupportedQuery, "sample"),
@@ -133,6 +150,26 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
         "two levels",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT y FROM b WHERE b.aid = a.id GROUP BY y HAVING count(*) > 1",
+        "SELECT y FROM b GROUP BY y HAVING count(*) > a.g",
+        "SELECT DISTINCT y FROM b WHERE aid = a.id",
+        "SELECT max(y) OVER (PARTITION BY s) FROM b WHERE aid = a.id",
+        "SELECT g FROM c UNION ALL SELECT y FROM b WHERE aid = a.id",
+        "SELECT y FROM b WHERE EXISTS (SELECT 1 FROM c WHERE c.g = a.g AND c.id1 = b.id) GROUP BY y",
+    ],
+)
+def test_groups_in_a_subquery_do_not_see_the_query_around_it(inner: str) -> None:
+    for condition in (f"EXISTS ({inner})", f"g NOT IN ({inner})"):
+        with pytest.raises(UnsupportedQuery, match="refers to the query around it") as refused:
+            planned(f"SELECT id FROM a WHERE {condition}")
+        assert "EXISTS (SELECT 1 FROM (SELECT" in refused.value.hint
+    with pytest.raises(BadSql, match=r"no column a\.nobody"):
+        planned(f"SELECT id FROM a WHERE EXISTS ({inner.replace('a.id', 'a.nobody').replace('a.g', 'a.nobody')})")
 
 
 @pytest.mark.parametrize(("sql", "kind", "fact"), REFUSED)

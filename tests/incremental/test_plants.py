@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import duckdb
 import pytest
 from sqlglot import exp
 
+from tests.incremental import world
 from tests.incremental.history import move_and_lessen, run
 from tests.incremental.queries import DIRECTED
-from tests.incremental.world import World, connected
+from tests.incremental.world import Walks, World, connected, some_walks
 from tidefill.views import changes, drivers, keys, limits, lowering, plan, sums, texts, using
 from tidefill.views.changes import Changes
 from tidefill.views.relations import LeftJoin, Matched, Relation, scans
@@ -81,8 +84,9 @@ def _groups_of_nothing_stay(patch: pytest.MonkeyPatch) -> None:
 
 
 def _walk_any_side(patch: pytest.MonkeyPatch) -> None:
-    def every(relation: Relation) -> Iterator[drivers.Drivers]:
-        yield from (drivers.Drivers((scan.occurrence,)) for scan in reversed(list(scans(relation))))
+    def every(relation: Relation, walks: drivers.Walks) -> Iterator[drivers._Choice]:
+        for scan in reversed(list(scans(relation))):
+            yield drivers._Choice(drivers.Drivers((scan.occurrence,)))
 
     patch.setattr(drivers, "_choices", every)
 
@@ -135,6 +139,30 @@ def _limits_of_any_types(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(limits, "one_to_one", lambda types, left, right: True)
 
 
+def _chunks_cut_groups(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(world, "end_of_group", lambda key, columns: key)
+
+
+def _any_groups_are_whole(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(drivers, "_by_groups", lambda one, values, walks: replace(one.drivers, group_columns=1))
+
+
+def _the_last_groups_decide(patch: pytest.MonkeyPatch) -> None:
+    def by_groups(one: drivers._Choice, values: Iterable[exp.Expr], walks: drivers.Walks) -> drivers.Drivers:
+        return found(replace(one, drivers=replace(one.drivers, appends=True)), values, walks)
+
+    found = drivers._by_groups
+    patch.setattr(drivers, "_by_groups", by_groups)
+
+
+def _any_column_of_the_walk_will_do(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(itertools, "takewhile", filter)
+
+
+def _finer_bounds_will_do(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(drivers, "_coarser", max)
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "old inputs are taken for new ones": (
         _always_new,
@@ -165,6 +193,41 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
 }
 
 
+OF_WHOLE_GROUPS: dict[str, tuple[Plant, tuple[str, ...], Walks]] = {
+    "a chunk cuts a group": (
+        _chunks_cut_groups,
+        ("count", "HAVING", "count distinct", "row number"),
+        {"a": ("g", "id")},
+    ),
+    "groups by anything are whole": (
+        _any_groups_are_whole,
+        ("nested aggregate", "scalar", "aggregate of UNION", "INTERSECT", "window of groups"),
+        {"a": ("g", "id"), "b": ("y", "id")},
+    ),
+    "only the last groups have to be whole": (_the_last_groups_decide, ("window of a window",), {"a": ("s", "id")}),
+    "any column of the walk will do": (
+        _any_column_of_the_walk_will_do,
+        ("count", "row number"),
+        {"a": ("s", "g", "id")},
+    ),
+    "bounds are as fine as the finest groups": (
+        _finer_bounds_will_do,
+        ("count of DISTINCT",),
+        {"a": ("g", "s", "id")},
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", OF_WHOLE_GROUPS)
+def test_it_is_noticed_that_groups_are_not_whole(
+    plant: str, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in, names, walks = OF_WHOLE_GROUPS[plant]
+    put_in(monkeypatch)
+    for name in names:
+        assert _fails(DIRECTED[name], connection, walks), f"{name} does not notice that {plant}"
+
+
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_broken_rule_is_noticed(
     plant: str, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
@@ -183,10 +246,11 @@ def test_it_is_noticed_that_what_comes_is_taken_to_stay(
         move_and_lessen(World(DIRECTED["min of a join"], random.Random(1), connection))
 
 
-def _fails(sql: str, connection: duckdb.DuckDBPyConnection) -> bool:
+def _fails(sql: str, connection: duckdb.DuckDBPyConnection, walks: Walks | None = None) -> bool:
     for seed in range(SEEDS):
         try:
-            run(World(sql, random.Random(seed), connection), steps=7)
+            chance = random.Random(seed)
+            run(World(sql, chance, connection, walks or some_walks(chance)), steps=7)
         except (AssertionError, duckdb.Error):
             return True
     return False

@@ -9,7 +9,7 @@ import pytest
 
 from tests.incremental.history import run
 from tests.incremental.queries import RandomQuery
-from tests.incremental.world import World, connected
+from tests.incremental.world import World, connected, some_walks
 
 HISTORIES, HISTORIES_OF_SOAK = 80, 20_000
 
@@ -28,7 +28,7 @@ def history(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     chance = random.Random(seed)
     sql = RandomQuery(chance)()
     try:
-        run(World(sql, chance, connection), steps=8)
+        run(World(sql, chance, connection, some_walks(chance)), steps=8)
     except Exception as error:
         error.add_note(f"seed {seed}: {sql}")
         raise

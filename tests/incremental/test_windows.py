@@ -152,7 +152,15 @@ def test_what_is_refused(call: str, kind: type[TidefillError], fact: str) -> Non
         ("SELECT rank() OVER (PARTITION BY g ORDER BY x) AS r FROM a GROUP BY 1", BadSql, "GROUP BY has"),
         ("SELECT g, max(g) OVER (PARTITION BY g) AS r FROM a GROUP BY g HAVING r > 1", BadSql, "HAVING has a window"),
         ("SELECT g, max(x) OVER (PARTITION BY g) AS r FROM a GROUP BY g", BadSql, "neither in GROUP BY"),
-        ("SELECT id, rank() OVER w AS r FROM a WINDOW w AS (PARTITION BY g ORDER BY x)", UnsupportedQuery, "WINDOW"),
+        ("SELECT id, rank() OVER w AS r FROM a WINDOW v AS (PARTITION BY g ORDER BY x)", BadSql, "no window w"),
+        ("SELECT id, rank() OVER (w ORDER BY x) AS r FROM a WINDOW w AS (PARTITION BY g)", UnsupportedQuery, "another"),
+        ("SELECT count(*) OVER w FROM a WINDOW w AS (PARTITION BY g), w AS (PARTITION BY s)", BadSql, "one name"),
+        ("SELECT count(*) OVER w FROM a WINDOW w AS (ORDER BY g)", UnsupportedQuery, "no PARTITION BY"),
+        (
+            "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id WINDOW w AS (PARTITION BY y))",
+            UnsupportedQuery,
+            "WINDOW",
+        ),
         ("SELECT id, rank() OVER (PARTITION BY g ORDER BY x) AS r FROM a QUALIFY r < 3", UnsupportedQuery, "QUALIFY"),
         (
             "SELECT id FROM a WHERE g < (SELECT max(y) OVER (PARTITION BY y) FROM b)",

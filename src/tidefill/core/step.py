@@ -316,6 +316,7 @@ def _next_chunks(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Ste
     largest is cut at an offered bound. The occurrences are walked one after the other."""
     name = _walked_now(state, shape)
     coverage = state.coverage[name]
+    offered = [bound for split, bounds in seen.bounds[name].items() for bound in walk.usable(split, bounds)]
     offers = {
         split: walk.usable(split, [_group_bound(bound, shape) for bound in bounds])
         for split, bounds in seen.bounds[name].items()
@@ -328,9 +329,10 @@ def _next_chunks(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Ste
         coverage, offers = _cut_in_half(coverage, largest, offers)
     chosen = sorted(offers, key=coverage.index)[:wanted]
     chunks = tuple(_chunk(split, offers[split]) for split in chosen)
-    full = sum(1 for split in chosen if offers[split])
+    full = [chunk for split, chunk in zip(chosen, chunks, strict=True) if offers[split]]
     write = Write.APPEND if shape.appends else Write.MERGE
-    rows = full * seen.glimpse.pace.chunk_rows
+    passed = [bound for bound in offered if any(chunk.holds(bound) for chunk in full)]
+    rows = len(passed) * seen.glimpse.pace.chunk_rows
     return Step(state.versions, {**state.coverage, name: coverage}, {name: chunks}, write, rows)
 
 

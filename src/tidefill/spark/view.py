@@ -70,6 +70,7 @@ class View:
             tables={scan.occurrence: scan.table for scan in plan.scans},
             walked=drivers.occurrences,
             appends=drivers.appends,
+            group_columns=drivers.group_columns,
             starts_empty=drivers.starts_empty,
         )
 

@@ -53,8 +53,8 @@ class Walked:
 class Explanation:
     """`incremental`, `strategy`, `how`, `reason`: how changes get in, and why not in a better way. `rows`: how many are
     walked, about; `chunks`: how many that is, at most where `chunk_rows` is only the size of the first. `appends`:
-    each chunk is appended, and not merged. `starts_empty`: before the first chunk the view has no rows. `waits_for`:
-    what has to be live before it can begin. `sql`: if it was asked for."""
+    each chunk is appended, and not merged. `starts_empty`: before the first chunk the view has no rows. `whole_groups`:
+    no chunk cuts a group. `waits_for`: what has to be live before it can begin. `sql`: if it was asked for."""
 
     name: str
     kind: str
@@ -70,6 +70,7 @@ class Explanation:
     nodes: tuple[Node, ...]
     appends: bool
     starts_empty: bool
+    whole_groups: bool
     walks: tuple[Walked, ...]
     taken_whole: tuple[str, ...]
     rows: int | None
@@ -110,6 +111,7 @@ def explanation(
         nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
         appends=not definition.anew and (drivers is None or drivers.appends),
         starts_empty=not definition.anew and (drivers is None or drivers.starts_empty),
+        whole_groups=drivers is not None and drivers.group_columns > 0,
         walks=walks,
         taken_whole=tuple(part.occurrence for part in definition.parts if not part.walk),
         rows=explained.rows if known else None,
@@ -193,7 +195,7 @@ def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, o
     if told.incremental:
         if len(told.nodes) > 1:
             yield "plan", "\n".join(map(str, told.nodes))
-        yield "filled", filled(told.appends, told.starts_empty)
+        yield "filled", filled(told.appends, told.starts_empty, told.whole_groups)
         yield from walk_facts(definition)
         yield from _estimates(told)
     for notice in told.notices:

@@ -29,9 +29,10 @@ def kept_fresh(how: str, reason: str) -> str:
     return f"incrementally: {how}" + (f", because {reason}" if reason else "")
 
 
-def filled(appends: bool, starts_empty: bool) -> str:
+def filled(appends: bool, starts_empty: bool, whole_groups: bool) -> str:
     """What a chunk does to the view."""
-    how = "each chunk is appended" if appends else "each chunk is merged into what is there"
+    what = "each chunk holds whole groups and is" if whole_groups else "each chunk is"
+    how = f"{what} appended" if appends else "each chunk is merged into what is there"
     return how if starts_empty else f"{how}; the first commit has what the view shows without any chunk"
 
 

@@ -33,9 +33,9 @@ from tidefill.views.relations import (
     Union,
 )
 from tidefill.views.scope import Scope, Source
-from tidefill.views.texts import Expr, Item, both, cast, coalesce, col, columns_in, number, plain
+from tidefill.views.texts import HIDDEN, Expr, Item, both, cast, coalesce, col, columns_in, number, plain
 from tidefill.views.using import using
-from tidefill.views.windows import ONLY_OVER, PARTS, windowed
+from tidefill.views.windows import ONLY_OVER, PARTS, windowed, written_out
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
@@ -107,6 +107,7 @@ class _Lowering:
         self._find = find
         self._taken: set[str] = set()
         self._types: dict[str, str] = {}
+        self._beyond: Scope | None = None
         self.notices: list[str] = []
 
     # Queries.
@@ -124,7 +125,7 @@ class _Lowering:
             case exp.Intersect() | exp.Except():
                 return self._compared(tree, env)
             case exp.Select():
-                return self._select(tree, env)
+                return self._select(written_out(tree), env)
             case _:
                 hint = "Write it with SELECT, UNION, INTERSECT and EXCEPT."
                 raise refused(tree, "the query is not made of SELECT", hint)
@@ -206,7 +207,7 @@ class _Lowering:
         for join in tree.args.get("joins") or ():
             sources, joined = self._join(join, sources, env)
             joins.append(joined)
-        scope = Scope(tuple(sources), outer)
+        scope = Scope(tuple(sources), outer, self._beyond)
         alone, matches, scalars = _parted(tree.args["where"].this if tree.args.get("where") else None)
         conditions = [self._expression(condition, scope) for condition in alone]
         available = {column for source in sources for _, column in source.columns}
@@ -338,9 +339,17 @@ class _Lowering:
     def _exists(self, tree: exp.Expr, scope: Scope, env: _Env) -> tuple[Relation, Sequence[Expr]]:
         tree = _inside(tree)
         if not _is_plain(tree):
-            return self.query(tree, env).relation, ()
+            return self._closed(tree, scope, env).relation, ()
         body = self._body(tree, self._with(tree, env), scope)
         return body.relation, body.open
+
+    def _closed(self, tree: exp.Expr, scope: Scope, env: _Env) -> Lowered:
+        """A subquery that is more than FROM and WHERE, and so cannot look outside."""
+        before, self._beyond = self._beyond, scope
+        try:
+            return self.query(tree, env)
+        finally:
+            self._beyond = before
 
     def _in(self, tree: exp.In, scope: Scope, negated: bool, env: _Env) -> tuple[Relation, Sequence[Expr]]:
         """`x NOT IN (...)` holds only if nothing there could be x: an equality that is NULL counts as one."""
@@ -351,7 +360,7 @@ class _Lowering:
             found = [expression for _, expression in self._items(query.expressions, body.scope)]
             relation, open_conditions = body.relation, body.open
         else:
-            lowered = self.query(query, env)
+            lowered = self._closed(query, scope, env)
             relation, found, open_conditions = lowered.relation, [col(inner) for _, inner in lowered.shown], ()
         if len(found) != len(values):
             raise BadSql("both sides of IN have not the same number of columns")
@@ -366,16 +375,9 @@ class _Lowering:
     ) -> tuple[Relation, Expr]:
         """The relation joined with the subqueries in the expression, and the expression with names in their place,
         under which `values` has what they stand for."""
-
-        def joined(node: exp.Expr) -> exp.Expr:
-            nonlocal relation
-            if not isinstance(node, exp.Subquery):
-                return node
-            name = f"subquery {len(values)}"
-            relation, values[name] = self._scalar(relation, scope, _inside(node), env)
-            return exp.Placeholder(this=name)
-
-        replaced = tree.copy().transform(joined)
+        replaced, queries = _apart(tree, len(values))
+        for name, query in queries.items():
+            relation, values[name] = self._scalar(relation, scope, query, env)
         return relation, replaced
 
     def _with_condition(self, relation: Relation, scope: Scope, tree: Expr, env: _Env) -> Filter:
@@ -387,9 +389,12 @@ class _Lowering:
             raise refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
         return Filter(relation, _filled(resolved, values))
 
-    def _scalar(self, left: Relation, scope: Scope, tree: exp.Expr, env: _Env) -> tuple[Relation, Expr]:
+    def _scalar(
+        self, left: Relation, scope: Scope, tree: exp.Expr, env: _Env, meant: Callable[[Expr], Expr] = lambda tree: tree
+    ) -> tuple[Relation, Expr]:
         """An aggregate without groups is one row, whatever it reads. Where equalities tie it to the row around it, it
-        is one row for each group of what they equate; where there is none, an aggregate of nothing."""
+        is one row for each group of what they equate; where there is none, an aggregate of nothing. `meant`: what
+        columns of FROM around it are called in that row, if it is one of groups."""
         clauses = ("group", "having", "distinct")
         if not isinstance(tree, exp.Select) or any(map(tree.args.get, clauses)) or len(tree.expressions) != 1:
             raise refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
@@ -398,7 +403,7 @@ class _Lowering:
         windows = value.find(exp.Window) is not None
         if windows or not has_aggregates(value) or not reads_only(value, body.relation.columns):
             raise refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
-        pairs = [self._correlated(condition, body.relation, left, tree) for condition in body.open]
+        pairs = [self._correlated(meant(condition), body.relation, left, tree) for condition in body.open]
         groups: list[Item] = [(self._like(inner.name), inner) for inner, _ in pairs]
         folded = Folded([], self._fresh)
         value = folded(value)
@@ -463,7 +468,7 @@ class _Lowering:
             if values:
                 hint = "Put the groups into a query in FROM."
                 raise refused(tree, "a subquery for a value stands beside groups", hint)
-            relation, items = self._grouped(tree, relation, scope, items)
+            relation, items = self._grouped(tree, relation, scope, items, env)
         made = windowed(relation, items, self._fresh)
         self.notices += made.notices
         return self._projected(made.relation, made.items)
@@ -485,7 +490,7 @@ class _Lowering:
         return Lowered(Project(relation, tuple(every), relation.key), tuple(shown))
 
     def _grouped(
-        self, tree: exp.Select, relation: Relation, scope: Scope, items: Sequence[tuple[str, Expr]]
+        self, tree: exp.Select, relation: Relation, scope: Scope, items: Sequence[tuple[str, Expr]], env: _Env
     ) -> tuple[Relation, list[tuple[str, Expr]]]:
         groups: list[Item] = []
         for value in self._groups(tree, scope, items):
@@ -495,7 +500,7 @@ class _Lowering:
                 )
         folded = Folded(groups, self._fresh)
         outputs = [(name, folded(value)) for name, value in items]
-        having = self._having(tree, scope, items)
+        having, queries = self._having(tree, scope, items)
         if having is not None and having.find(exp.Window) is not None:
             raise BadSql("HAVING has a window function", detail=shown_as(having))
         kept = folded(having) if having is not None else None
@@ -504,7 +509,13 @@ class _Lowering:
         for value in [*(value for _, value in outputs), *([kept] if kept is not None else [])]:
             if not reads_only(value, aggregate.columns):
                 raise BadSql("a column is neither in GROUP BY nor in an aggregate function", detail=shown_as(value))
-        return (Filter(aggregate, kept) if kept is not None else aggregate), outputs
+        if kept is None:
+            return aggregate, outputs
+        values: dict[str, Expr] = {}
+        joined: Relation = aggregate
+        for name, query in queries.items():
+            joined, values[name] = self._scalar(joined, scope, query, env, folded)
+        return Filter(joined, _filled(kept, values)), outputs
 
     def _groups(self, tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Iterator[Expr]:
         clause = tree.args.get("group")
@@ -536,10 +547,18 @@ class _Lowering:
                 return named[0]
         return self._expression(tree, scope)
 
-    def _having(self, tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr | None:
+    def _having(
+        self, tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]
+    ) -> tuple[Expr | None, Mapping[str, exp.Expr]]:
+        """The condition, and the subqueries in it, for which it has names."""
         clause = tree.args.get("having")
         if clause is None:
-            return None
+            return None, {}
+        condition, queries = _apart(clause.this, 0)
+        for match in condition.find_all(exp.In, exp.Exists):
+            if isinstance(match, exp.Exists) or match.args.get("query") is not None:
+                hint = "Put the groups into a query in FROM, and IN or EXISTS into WHERE around it."
+                raise refused(clause, "HAVING has IN or EXISTS with a subquery", hint)
         given = {name.casefold(): value for name, value in items if name}
 
         def meant(node: exp.Expr) -> exp.Expr:
@@ -550,8 +569,12 @@ class _Lowering:
                 raise refused(node, f"{name} in HAVING has two meanings", "Give the item another name with AS.")
             return exp.Placeholder(this=name)
 
-        resolved = self._expression(clause.this.copy().transform(meant), scope, aggregates=True)
-        return resolved.transform(lambda node: given[node.this].copy() if isinstance(node, exp.Placeholder) else node)
+        resolved = self._expression(condition.transform(meant), scope, aggregates=True)
+        return resolved.transform(
+            lambda node: (
+                given[node.this].copy() if isinstance(node, exp.Placeholder) and node.this not in queries else node
+            )
+        ), queries
 
     # Expressions.
 
@@ -622,6 +645,20 @@ def _inside(tree: exp.Expr) -> exp.Expr:
         refuse_others(tree, {"this"})
         tree = tree.this
     return tree
+
+
+def _apart(tree: Expr, taken: int) -> tuple[Expr, dict[str, exp.Expr]]:
+    """The expression with names in place of the subqueries that stand for a value, and these by name, of which so many
+    are taken. No column has such a name: it begins like hidden ones."""
+    queries: dict[str, exp.Expr] = {}
+
+    def name(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Subquery):
+            return node
+        queries[f"{HIDDEN}subquery{taken + len(queries)}"] = _inside(node)
+        return exp.Placeholder(this=list(queries)[-1])
+
+    return tree.copy().transform(name), queries
 
 
 def _filled(tree: Expr, values: Mapping[str, Expr]) -> Expr:

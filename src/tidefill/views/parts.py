@@ -23,7 +23,7 @@ _OTHERS = {
     "limit": ("the query takes only some rows (LIMIT)", _READER),
     "offset": ("the query takes only some rows (OFFSET)", _READER),
     "sample": ("the query takes a sample of the rows", _READER),
-    "windows": ("a window has a name (WINDOW)", "Write it out after OVER."),
+    "windows": ("a subquery without window functions has WINDOW", "Leave it out."),
     "qualify": ("the query has QUALIFY", "Put the window function into a query in FROM, and the condition around it."),
     "laterals": ("the query can make several rows out of one (LATERAL)", "Explode where the view is read."),
     "pivots": ("the query turns rows into columns (PIVOT)", _READER),

@@ -30,10 +30,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """All of FROM, and the scope around it. Capitals make no difference."""
+    """All of FROM, and the scope around it. Capitals make no difference. `beyond`: one around it that is out of reach,
+    because a row in here is not one of FROM: it is one of groups, or of a union."""
 
     sources: tuple[Source, ...]
     outer: Scope | None = None
+    beyond: Scope | None = None
 
     def resolved(self, tree: Expr) -> Expr:
         """The expression over our own names. BadSql for a name that means nothing, or two things."""
@@ -72,9 +74,12 @@ class Scope:
         found = [inner for source in self.sources for inner in source.find_bare(parts[0])]
         if found:
             return _one(found, ".".join(parts)), parts[1:]
-        if self.outer is None:
-            raise _unknown(".".join(parts))
-        return self.outer._found(parts)
+        if self.outer is not None:
+            return self.outer._found(parts)
+        if self.beyond is not None:
+            self.beyond._found(parts)
+            raise _out_of_reach(".".join(parts))
+        raise _unknown(".".join(parts))
 
     def _source(self, alias: str) -> Source | None:
         return next((source for source in self.sources if source.alias.casefold() == alias.casefold()), None)
@@ -84,6 +89,15 @@ def _one(found: Sequence[str], written: str) -> str:
     if len(found) > 1:
         raise BadSql(f"column {written} is ambiguous", hint="Put the alias of its table in front of it.")
     return found[0]
+
+
+def _out_of_reach(written: str) -> UnsupportedQuery:
+    return UnsupportedQuery(
+        "a subquery with groups, DISTINCT, windows or UNION refers to the query around it",
+        detail=f"{written} is a column of the query around it.",
+        hint="Put the groups into a query in its FROM, by the column that ties the two as well, and compare around it: "
+        "EXISTS (SELECT 1 FROM (SELECT k FROM t GROUP BY k HAVING count(*) > 1) s WHERE s.k = a.k).",
+    )
 
 
 def _unknown(written: str) -> BadSql:

@@ -7,7 +7,7 @@ Ranks, and aggregates over RANGE frames, do not mind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -78,6 +78,32 @@ def windowed(relation: Relation, items: Sequence[Item], fresh: Callable[[str], s
     for partition, group in by_partition.items():
         relation = Windowed(relation, partition, tuple(group))
     return Made(relation, replaced, tuple(notices))
+
+
+def written_out(tree: exp.Select) -> exp.Select:
+    """The query with its WINDOW clause in the places that name its windows."""
+    if not tree.args.get("windows"):
+        return tree
+    tree = tree.copy()
+    given = {window.name: window for window in tree.args["windows"]}
+    if len(given) < len(tree.args["windows"]):
+        raise BadSql("two windows have one name", detail=", ".join(window.name for window in tree.args["windows"]))
+    tree.set("windows", None)
+    for window in list(tree.find_all(exp.Window)):
+        if window.args.get("alias") is not None and window.find_ancestor(exp.Select) is tree:
+            window.replace(_called(window, given))
+    return tree
+
+
+def _called(window: exp.Window, given: Mapping[str, exp.Window]) -> exp.Window:
+    """The function over the window that it names."""
+    meant = given.get(window.alias)
+    if meant is None:
+        raise BadSql(f"there is no window {window.alias}", hint="Define it after WINDOW.")
+    more = any(window.args.get(part) for part in _OF_WINDOW - {"this", "over"})
+    if more or meant.args.get("alias") is not None:
+        raise refused(window, "a window is made from another one", "Write it out after OVER.")
+    return exp.Window(**{**meant.copy().args, "this": window.this.copy(), "over": "OVER"})
 
 
 def sums_of(relation: Windowed) -> list[Item]:
