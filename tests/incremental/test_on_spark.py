@@ -51,6 +51,25 @@ def test_they_stay_fresh_while_they_are_filled_and_after(spark: SparkSession, tm
     engine.close()
 
 
+def test_groups_that_no_chunk_cuts_are_appended_while_rows_move_between_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(spark, tmp_path, random.Random(3))
+    engine, sql = lake.engine, "SELECT g, count(*) AS n, sum(x) AS t, min(s) AS lo FROM walked GROUP BY g"
+    engine.register("walked", location=tmp_path / "a", key="id", walk="g")
+    told = dict(engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {sql}").rows)
+    assert told["filled"] == "each chunk holds whole groups and is appended"
+    job = engine.create_view("v", sql, chunk_rows=2, parallelism=2)
+    service = engine._service(hurry=True)
+    for _ in range(2):
+        service.turn(job._row())
+        lake.write("a")
+    engine.run_once()
+    lake.expect("v", sql)
+    assert job.verify().differences == ()
+    engine.close()
+
+
 ROLLED = "SELECT g, count(*) AS n, sum(x) AS t FROM a GROUP BY ROLLUP (g)"
 PLACED = "SELECT n, row_number() OVER (ORDER BY n, g, t) AS place, avg(t) OVER () AS mean FROM rolled"
 

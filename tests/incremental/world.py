@@ -22,6 +22,7 @@ from tidefill.views.lowering import TableColumns
 from tidefill.views.plan import Strategy, ViewPlan, compile_view
 from tidefill.views.relations import Scan
 from tidefill.views.texts import MARK
+from tidefill.views.verbatim import Verbatim
 
 Row = tuple[Any, ...]
 Walks = Mapping[str, tuple[str, ...]]
@@ -155,7 +156,7 @@ class World:
     ) -> None:
         self.sql, self.chance, self.connection = sql, chance, connection
         self.data: dict[str, dict[Row, Row]] = {name: {} for name in TABLES}
-        tree = sqlglot.parse_one(sql, read="spark")
+        tree = sqlglot.parse_one(sql, read=Verbatim)
         self.user_sql = tree.sql(dialect="duckdb")
         names = [row[0] for row in self._run(f"DESCRIBE {self.user_sql}")]
         self.names = [f"u{index}" for index, _ in enumerate(names)]

@@ -26,8 +26,11 @@ from tidefill.views.plan import Analyze, ViewPlan, compile_view
 from tidefill.views.refusals import check_query
 from tidefill.views.relations import Scan
 from tidefill.views.source import DIALECT, UNREADABLE, read
+from tidefill.views.verbatim import Verbatim
 
 _TIMES = re.compile(r"cast\((\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d+)?)?) as (?:date|timestamp|timestamp_ntz)\)")
+_NUMBERS = re.compile(r"cast\((-?\d+(?:\.\d+)?) as (?:tinyint|smallint|bigint|double|float|decimal\(\d+,\d+\))\)")
+_SYNONYMS = {"Join Cross": "Join Inner", "NOT isnull(": "isnotnull("}
 _IDS = re.compile(r"#\d+L?|\bplan_id=\d+|exprId=\d+|(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+")
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
 
@@ -87,7 +90,7 @@ def _columns(known: Known) -> TableColumns:
 def parsed(text: str) -> exp.Expr:
     """The query as a tree. Raises BadSql or UnsupportedQuery."""
     try:
-        return sqlglot.parse_one(text.rstrip().rstrip(";"), read=DIALECT)
+        return sqlglot.parse_one(text.rstrip().rstrip(";"), read=Verbatim)
     except UNREADABLE as error:
         raise BadSql("the SQL cannot be read", detail=str(error).splitlines()[0][:200]) from None
     except RecursionError:
@@ -132,10 +135,13 @@ def analyzed(session: SparkSession, text: str) -> str:
 
 
 def _meaning(session: SparkSession, text: str) -> str:
-    """The same for texts that mean the same: `FROM a, b` is `a CROSS JOIN b`, DATE'...' is a text that is cast, and
-    numbers of columns mean nothing."""
+    """The same for texts that mean the same: `FROM a, b` is `a CROSS JOIN b`, `NOT x IS NULL` is `x IS NOT NULL`,
+    DATE'...' is a text that is cast and 1L a number that is, and numbers of columns mean nothing."""
     numbers: dict[str, str] = {}
-    told = _TIMES.sub(r"\1", analyzed(session, text).replace("Join Cross", "Join Inner"))
+    told = analyzed(session, text)
+    for written, meant in _SYNONYMS.items():
+        told = told.replace(written, meant)
+    told = _NUMBERS.sub(r"\1", _TIMES.sub(r"\1", told))
     return _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), told)
 
 
