@@ -40,6 +40,7 @@ from tidefill.ports import Append, Compared, Derivation, Halves, Merge, Replace,
 
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0
+FEW_ROWS = 10_000  # to merge them costs little, whatever they are a share of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,12 @@ class Backfill(Generic[F]):
         new_uuid: Callable[[], str],
         *,
         by_key: bool = False,
+        few_rows: int = FEW_ROWS,
     ) -> None:
-        """`by_key`: the walk is the target's key, so that a range of the one is a range of the other."""
+        """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: up to
+        so many that were written it is not asked how many there are."""
         self._by_key = by_key
+        self._few_rows = few_rows
         self._upstreams = upstreams
         self._derivation = derivation
         self._target = target
@@ -111,7 +115,7 @@ class Backfill(Generic[F]):
         heads = self._agreed(allowed, truth.state.versions)
         held = Reason.INPUTS if heads != allowed else Reason.SIBLINGS if heads != newest else None
         seen = {table: replace(look, head=heads[table]) for table, look in tables.items()}
-        return Glimpse(job.phase(), seen, pace, truth.buried, step.member, held)
+        return Glimpse(job.phase(), seen, pace, truth.buried, step.member, held, step.read)
 
     def _agreed(self, heads: Mapping[Table, Version], known: Mapping[Table, Version]) -> Mapping[Table, Version]:
         """The newest that may be taken together; those that are known if there are no newer ones. A polled head that is
@@ -174,7 +178,16 @@ class Backfill(Generic[F]):
             asked = plan_first_look(truth.state, ends, knobs, self.shape)
             return replace(ends, bounds=self._look_at_bounds(glimpse, asked))
         changed = self._look_at_changes(truth.state, glimpse, asked)
-        return Seen(glimpse, changed=changed, bounds=self._look_at_bounds(glimpse, asked))
+        share = self._share(truth.state, glimpse) if asked.share and changed is Changed.SOME else 0.0
+        return Seen(glimpse, changed=changed, bounds=self._look_at_bounds(glimpse, asked), share=share)
+
+    def _share(self, state: JobState, glimpse: Glimpse) -> float:
+        heads = {table: look.head for table, look in glimpse.tables.items()}
+        moved = [table for table, head in heads.items() if newer(head, state.versions[table])]
+        written = sum(self._upstreams[table].written(state.versions[table], heads[table]) for table in moved)
+        if written <= self._few_rows:
+            return 0.0
+        return written / max(1, sum(self._upstreams[table].count(head) for table, head in heads.items()))
 
     def _look_at_bounds(self, glimpse: Glimpse, asked: Look) -> dict[Occurrence, dict[Split, tuple[Key, ...]]]:
         rows = glimpse.pace.chunk_rows

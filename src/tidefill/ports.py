@@ -120,6 +120,13 @@ class Upstream(Protocol[F]):
     def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """What became of covered rows in (after, upto]; SOME where it is too costly to know."""
 
+    def written(self, after: Version, upto: Version) -> int:
+        """About how many rows were written in (after, upto], each as often as it was; 0 where that is not known. Costs
+        nothing."""
+
+    def count(self, at: Version) -> int:
+        """About how many rows there are at this version."""
+
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
         """The net changes in (after, upto], judged by `coverage`."""
 

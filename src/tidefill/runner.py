@@ -27,6 +27,7 @@ from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState, Table
 from tidefill.core.step import (
+    ANEW_SHARE,
     Finish,
     Glimpse,
     Knobs,
@@ -38,6 +39,7 @@ from tidefill.core.step import (
     Step,
     Verify,
     Wait,
+    Write,
     kept_logs,
     plan_step,
 )
@@ -241,7 +243,7 @@ class Runner:
         group, pace = self._ticking.group(job), self._pace(job, active)
         knobs = self._knobs(job, group)
         due = job.life is not Life.LIVE or pace.since_commit_s >= knobs.target_lag_s
-        step = InStep(group.member, partial(self._ticking.allowed, group, due))
+        step = InStep(group.member, partial(self._ticking.allowed, group, due), group.read)
         glimpse = active.machine.glimpse(job, truth, pace, self._clock.now_s(), step)
         active.lag = _lag(truth.state, glimpse)
         seen = active.machine.look(truth, glimpse, knobs)
@@ -249,6 +251,8 @@ class Runner:
         plan: Plan = plan_step(truth.state, seen, knobs, active.machine.shape)
         match plan:
             case Step():
+                if plan.write is Write.REPLACE and seen.share >= ANEW_SHARE:
+                    self._event(job, f"computed anew: {min(seen.share, 1):.0%} of what it reads was written")
                 return self._step(job, active, truth, plan)
             case Wait():
                 return self._wait(job, active, glimpse, plan, group.blocked_by)

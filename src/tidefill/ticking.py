@@ -21,12 +21,13 @@ from tidefill.ports import Store
 class Group:
     """A job among others. `waited_for`: of each of its tables that has ticks, the jobs that are to be there before the
     next. `member`: others need to know every version that it goes to. `blocked_by`: a job below it that stands still.
-    `target_lag_s`: the smallest that any of those has who go with it."""
+    `target_lag_s`: the smallest that any of those has who go with it. `read`: others read what it makes."""
 
     member: bool = False
     waited_for: Mapping[Table, Sequence[Job]] = field(default_factory=dict)
     blocked_by: Job | None = None
     target_lag_s: float | None = None
+    read: bool = False
 
 
 class Ticking:
@@ -40,12 +41,13 @@ class Ticking:
         """The job among all others, as they are now."""
         rows = {row.id: row for row in self._store.jobs() if row.life is not Life.DROPPED}
         reads = self._reads(list(rows.values()))
+        read = any(job.id in below.values() for below in reads.values())
         if not reads.get(job.id):
-            return Group()
+            return Group(read=read)
         blocked_by = ticks.blocked_by(job.id, reads, rows)
         members = {base: those for base, those in ticks.in_step(reads).items() if job.id in those}
         if not members:
-            return Group(blocked_by=blocked_by)
+            return Group(blocked_by=blocked_by, read=read)
         waited_for = {
             table: ticks.waited_for(members[node], reads, rows)
             for table, node in reads[job.id].items()
@@ -53,7 +55,7 @@ class Ticking:
         }
         together = {one for those in members.values() for one in those}
         together |= {one for one in reads if not ticks.meets(one, reads).isdisjoint(members)}
-        return Group(True, waited_for, blocked_by, min(rows[one].settings.target_lag_s for one in together))
+        return Group(True, waited_for, blocked_by, min(rows[one].settings.target_lag_s for one in together), read)
 
     def allowed(
         self, group: Group, due: bool, newest: Mapping[Table, Version], readable: Readable

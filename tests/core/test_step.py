@@ -16,6 +16,7 @@ from tidefill.core.budget import Kept
 from tidefill.core.keys import TOP, Key
 from tidefill.core.state import JobState, initial
 from tidefill.core.step import (
+    ANEW_SHARE,
     FORWARD_SHARE,
     LOOK_EVERY_S,
     PARALLELISM_MAX,
@@ -507,6 +508,30 @@ def test_what_is_computed_anew_begins_with_all_of_it_and_is_never_merged(phase: 
     assert (how(later), at(later)) == (Write.REPLACE, version(7))
 
 
+@pytest.mark.parametrize(
+    ("share", "phase", "read", "write"),
+    [
+        (ANEW_SHARE, Phase.LIVE, False, Write.REPLACE),
+        (ANEW_SHARE - 0.01, Phase.LIVE, False, Write.MERGE),
+        (1.0, Phase.LIVE, True, Write.MERGE),
+        (1.0, Phase.VERIFYING, False, Write.MERGE),
+    ],
+)
+def test_what_was_mostly_written_is_computed_anew_unless_somebody_reads_it(
+    share: float, phase: Phase, read: bool, write: Write
+) -> None:
+    look = replace(glimpse(head=7, phase=phase, readable=False), read=read)
+    assert plan_look(state(COVERED), look, ONE, REPLICA).share == (phase is Phase.LIVE and not read)
+    assert how(plan_step(state(COVERED), replace(seen(look, Changed.SOME), share=share), ONE, REPLICA)) is write
+
+
+def test_what_is_still_filled_is_never_computed_anew() -> None:
+    look = glimpse(head=7, phase=Phase.LIVE)
+    paused = replace(ONE, fill_paused=True)
+    plan = plan_step(state(HALFWAY), replace(seen(look, Changed.SOME), share=1.0), paused, REPLICA)
+    assert how(plan) is Write.MERGE
+
+
 def test_everything_covered_is_verified_next() -> None:
     assert plan_step(state(COVERED), seen(glimpse(9), Changed.SOME), ONE, REPLICA) == Finish()
 
@@ -523,7 +548,7 @@ def test_verified_is_what_can_be_read() -> None:
 
 def test_a_live_job_keeps_its_target_fresh() -> None:
     live = glimpse(9, phase=Phase.LIVE)
-    assert plan_look(state(COVERED), live, ONE, REPLICA) == Look(changed=True)
+    assert plan_look(state(COVERED), live, ONE, REPLICA) == Look(changed=True, share=True)
     for changed, write in ((Changed.SOME, Write.MERGE), (Changed.ALL, Write.REPLACE)):
         plan = plan_step(state(COVERED), seen(live, changed), ONE, REPLICA)
         assert plan == Step({"t": version(9)}, {"t": COVERED}, write=write)
@@ -571,7 +596,7 @@ def test_looking_costs_so_no_more_than_needed() -> None:
     assert due == Look(changed=True, splits={"t": two.coverage["t"][:1]})
     assert plan_look(two, glimpse(9, readable=False), ONE, REPLICA).changed
     assert not plan_look(two, glimpse(5, pace=FILLED_LONG), ONE, REPLICA).changed, "the head is the state's version"
-    assert plan_look(state(COVERED), glimpse(9, phase=Phase.LIVE), ONE, REPLICA) == Look(changed=True)
+    assert plan_look(state(COVERED), glimpse(9, phase=Phase.LIVE), ONE, REPLICA) == Look(changed=True, share=True)
     assert plan_look(state(COVERED), glimpse(9), ONE, REPLICA) == Look(), "it is over, whatever changed"
     assert plan_look(state(COVERED), glimpse(9, phase=Phase.VERIFYING), ONE, REPLICA) == Look()
     unreadable = glimpse(9, phase=Phase.VERIFYING, readable=False)

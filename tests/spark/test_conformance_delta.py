@@ -13,6 +13,7 @@ from tidefill.testing.conformance_target import TARGET_SUITE, TargetTest
 from tidefill.testing.conformance_upstream import UPSTREAM_SUITE, UpstreamTest
 
 ALWAYS = {
+    "what_was_written_is_counted_if_at_all",
     "changes_of_every_kind_in_every_place",
     "a_commit_that_changes_no_row",
     "lost_history",

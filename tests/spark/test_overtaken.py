@@ -96,6 +96,22 @@ def test_small_files_are_put_together_between_steps(
     shop.expect(job.name, QUERY.replace("events", "SOURCE"))
 
 
+def test_what_was_mostly_written_is_computed_anew(shop: Shop, spark: SparkSession) -> None:
+    shop.make(rows=20_000)
+    shop.engine.register("events", location=shop.source, key="id")
+    job = shop.engine.create_view(f"view_{uuid.uuid4().hex}", QUERY)
+    job.wait(300)
+    for change in ("v = v + 1 WHERE id < 100", "v = v + 1 WHERE id % 3 > 0"):
+        shop.sql(f"UPDATE SOURCE SET {change}")
+        shop.engine.run_once()
+    newest = spark.sql(f"DESCRIBE HISTORY delta.`{target_of(shop)}`").collect()[:2]
+    assert [row["operation"] for row in newest] == ["WRITE", "MERGE"]
+    shop.expect(job.name, QUERY.replace("events", "SOURCE"))
+    assert [happened.text for happened in shop.engine.events() if "anew" in happened.text] == [
+        "computed anew: 67% of what it reads was written"
+    ]
+
+
 def target_of(shop: Shop) -> str:
     (path,) = shop.warehouse.iterdir()
     return str(path)

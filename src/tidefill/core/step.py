@@ -9,6 +9,8 @@ applied where the OLD coverage covers them; the chunks are read as of the NEW ve
 - While there is something to fill and it may be filled, no two steps in a row go without a chunk, so that a busy
   upstream cannot starve the fill.
 - At a readable version the fill goes on; changes wait until they are due.
+- When everything is covered and so much was written that all of it is sooner computed anew than by its changes, that is
+  done; unless somebody reads the target, to whom all of it would have changed.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import InvalidSetting, UpstreamReplaced
 
 FORWARD_SHARE = 5
+ANEW_SHARE = 0.1  # of the rows of the inputs: where a tenth is written, most files of the target are touched as well
 PARALLELISM_MAX = 256
 LOOK_EVERY_S = 5.0  # at a log that is long: to read it is dear
 RELEASE_EVERY_S = 15.0  # as often as PostgreSQL notes in its log who is still open, without which it lets go of nothing
@@ -133,7 +136,8 @@ class Pace:
 @dataclass(frozen=True, slots=True)
 class Glimpse:
     """The cheap part of a look, from which follows what else has to be looked at. `in_step`: others go to the same
-    versions, and have to be told of each. `held`: what newer versions than these heads have to wait for."""
+    versions, and have to be told of each. `held`: what newer versions than these heads have to wait for. `read`: there
+    are others who follow the target's changes."""
 
     phase: Phase
     tables: Mapping[Table, TableSeen]
@@ -141,6 +145,7 @@ class Glimpse:
     renew: bool = False
     in_step: bool = False
     held: Reason | None = None
+    read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +154,19 @@ class Look:
 
     greatest: bool = False
     changed: bool = False
+    share: bool = False
     splits: Mapping[Occurrence, tuple[Split, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look at the world."""
+    """One look at the world. `share`: how many rows were written since, of those that there are."""
 
     glimpse: Glimpse
     changed: Changed = Changed.NOTHING
     greatest: Mapping[Occurrence, Key | None] = field(default_factory=dict)
     bounds: Mapping[Occurrence, Mapping[Split, tuple[Key, ...]]] = field(default_factory=dict)
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +215,8 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
         return Look(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
     if _is_over(state, glimpse):
         return Look()
-    return Look(changed=_moved(state, glimpse))
+    moved = _moved(state, glimpse)
+    return Look(changed=moved, share=moved and glimpse.phase is Phase.LIVE and not glimpse.read)
 
 
 def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:
@@ -286,7 +294,7 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     verifying = glimpse.phase is Phase.VERIFYING
     urgent = _pressing(glimpse, knobs) or _release_due(state, glimpse, knobs)
     if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or urgent):
-        anew = shape.anew or seen.changed is Changed.ALL
+        anew = shape.anew or seen.changed is Changed.ALL or _is_cheaper_anew(state, seen)
         return Step(heads, state.coverage, write=Write.REPLACE if anew else Write.MERGE)
     if verifying:
         return Verify(heads)
@@ -304,6 +312,11 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     if held_back(glimpse, knobs):
         return Wait(Reason.LOG_BUDGET, LOOK_EVERY_S)
     return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
+
+
+def _is_cheaper_anew(state: JobState, seen: Seen) -> bool:
+    glimpse = seen.glimpse
+    return glimpse.phase is Phase.LIVE and state.finished() and not glimpse.read and seen.share >= ANEW_SHARE
 
 
 def _renewal(state: JobState) -> Step:

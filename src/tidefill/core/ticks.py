@@ -26,11 +26,12 @@ Reads: TypeAlias = Mapping[Node, Mapping[Table, Node]]  # what each of a job's t
 
 @dataclass(frozen=True, slots=True)
 class InStep:
-    """Whether the job goes to the same versions as others, and how far it may go now, given the newest versions of its
-    tables and which can be read."""
+    """Whether the job goes to the same versions as others, how far it may go now, given the newest versions of its
+    tables and which can be read, and whether others read what it makes."""
 
     member: bool
     allowed: Callable[[Mapping[Table, Version], Readable], Mapping[Table, Version]]
+    read: bool = False
 
 
 ALONE = InStep(False, lambda newest, readable: newest)

@@ -339,6 +339,18 @@ def changed_agrees_with_changes(harness: UpstreamHarness[F]) -> None:
         assert upstream.changed(start, head, PARTLY) is not Changed.NOTHING
 
 
+def what_was_written_is_counted_if_at_all(harness: UpstreamHarness[F]) -> None:
+    """A row that was changed may count as two."""
+    harness.create(ORDINARY, NINE)
+    start = _begin(harness)
+    harness.write([(NINE[6], row(7, 8)), (NINE[0], None)])
+    harness.write([(None, row(77, 1))])
+    with _newest(harness) as (upstream, head):
+        assert upstream.written(start, head) in (0, 3, 4)
+        assert upstream.written(head, head) == 0
+        assert upstream.written(start, head) == 0 or upstream.count(head) == len(NINE)
+
+
 def a_commit_that_changes_no_row(harness: UpstreamHarness[F]) -> None:
     """Else an idle job would commit for ever."""
     harness.create(ORDINARY, NINE)
@@ -882,6 +894,7 @@ UPSTREAM_SUITE: tuple[UpstreamTest, ...] = (
     changes_have_their_interval,
     changes_add_up,
     changed_agrees_with_changes,
+    what_was_written_is_counted_if_at_all,
     a_commit_that_changes_no_row,
     truncate_is_a_change_of_all,
     a_backfill_among_writes,

@@ -153,6 +153,14 @@ class DeltaLike:
         removed, added = self._judged(self._table(), after, upto, coverage)
         return Changed.SOME if removed or added else Changed.NOTHING
 
+    def written(self, after: Version, upto: Version) -> int:
+        """By the feed."""
+        return sum(map(len, self._table().feed[number_of(after) + 1 : number_of(upto) + 1]))
+
+    def count(self, at: Version) -> int:
+        """By the snapshot."""
+        return sum(map(len, self._table().snapshots[min(number_of(at), self._table().version)].values()))
+
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[Frame]:
         """Both images, judged one by one."""
         self._world.effect("upstream.changes")

@@ -345,7 +345,7 @@ PLANTS = (
         "ignore-old-half",
         "a row that leaves its place is not removed there",
         ("I1 covered",),
-        0,
+        7,
         ((changes, "judge", lambda old, new, coverage: (False, new is not None and walk.covers(coverage, new))),),
     ),
     Plant(
@@ -554,7 +554,7 @@ PLANTS = (
         "resume-on-another-upstream",
         "that the upstream was recreated under its name is not noticed",
         ("I2 monotone", "I5 progress"),
-        170,
+        182,
         (
             (step, "_refuse_another_upstream", lambda state, glimpse: None),
             (DeltaLike, "check", lambda self, at: None),
@@ -626,7 +626,7 @@ PLANTS = (
         "a view that a version changes nothing of does not say that it has come to it",
         ("I5 progress",),
         12,
-        ((runner, "InStep", lambda member, allowed: InStep(False, allowed)),),
+        ((runner, "InStep", lambda member, allowed, read: InStep(False, allowed, read)),),
         several=True,
     ),
     Plant(

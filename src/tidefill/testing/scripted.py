@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from tidefill.testing.script import Act, Script
 from tidefill.testing.world import World
 
+FEW_ROWS = 5  # that are merged whatever they are a share of; the tables are small
+
 
 class Scripted(ABC):
     """`acts`: those to come, the next one last. Without `faults_on` only writers act."""

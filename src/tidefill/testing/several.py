@@ -28,7 +28,7 @@ from tidefill.testing.memory_delta import DeltaLike
 from tidefill.testing.memory_store import MemoryStore
 from tidefill.testing.memory_target import MemoryTarget
 from tidefill.testing.script import Act, Script, Setup, acts_of
-from tidefill.testing.scripted import Scripted
+from tidefill.testing.scripted import FEW_ROWS, Scripted
 from tidefill.testing.tables import ID, VALUE, Catalog, Frame, Row, Table, with_changes
 from tidefill.testing.workload import initial_rows, transact
 from tidefill.testing.world import Died, Violation, WorldClock
@@ -167,7 +167,7 @@ class Several(Scripted):
             for table, name in zip(query.shape.tables.values(), self.graph[job.name], strict=True)
         }
         target = MemoryTarget(self.world, self.catalog, self.path(job, job.generation), job.name, self._committed)
-        return Backfill(upstreams, query, target, self.world.new_uuid)
+        return Backfill(upstreams, query, target, self.world.new_uuid, few_rows=FEW_ROWS)
 
     def _behind(self) -> int:
         return self.world.effects % 3 if self.setup.stale and self.faults_on else 0

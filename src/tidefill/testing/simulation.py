@@ -27,7 +27,7 @@ from tidefill.testing.memory_postgres import PostgresLike, Server
 from tidefill.testing.memory_store import MemoryStore
 from tidefill.testing.memory_target import MemoryTarget
 from tidefill.testing.script import EFFECTS, Act, Script, bend
-from tidefill.testing.scripted import Scripted
+from tidefill.testing.scripted import FEW_ROWS, Scripted
 from tidefill.testing.tables import ID, Catalog, Frame, Row, Table, with_changes
 from tidefill.testing.workload import initial_rows
 from tidefill.testing.world import Died, Violation, WorldClock
@@ -176,7 +176,7 @@ class Simulation(Scripted):
                 estimate_times=setup.estimate_times,
             )
         target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
-        return Backfill({"t": upstream}, self.query.make(), target, self.world.new_uuid)
+        return Backfill({"t": upstream}, self.query.make(), target, self.world.new_uuid, few_rows=FEW_ROWS)
 
     def remove(self, resource: str) -> None:
         """Remove what a job made (the runner's port)."""

@@ -193,6 +193,17 @@ class DeltaUpstream:
             self._netted = _Netted(after, upto, coverage, frame)
             return Changed.NOTHING if frame.isEmpty() else Changed.SOME
 
+    def written(self, after: Version, upto: Version) -> int:
+        """By what the commits say of themselves."""
+        commits = self._history.survey(reach=number_of(after)).commits
+        between = range(number_of(after) + 1, number_of(upto) + 1)
+        return sum(commits[number].rows for number in between if number in commits)
+
+    def count(self, at: Version) -> int:
+        """By the log, mostly, which counts the rows of each file."""
+        with translated(UpstreamReplaced):
+            return self._at(at).count()
+
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
         """Net changes: the weights of equal rows are added up, so the order of the feed does not matter."""
         if number_of(upto) <= number_of(after):

@@ -29,6 +29,12 @@ RECENT_COMMITS = 20
 DEFAULT_KEPT_S = 7 * 24 * 3600.0
 QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"})
 WRITES = frozenset({"MERGE", "UPDATE", "DELETE", "OPTIMIZE", "STREAMING UPDATE", "WRITE Append"})
+ROWS_WRITTEN = (
+    ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+    ("numUpdatedRows",),
+    ("numDeletedRows",),
+    ("numOutputRows",),
+)
 RETENTION = "delta.deletedFileRetentionDuration"
 _UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0}
 
@@ -41,12 +47,14 @@ def wall_clock_s() -> float:
 @dataclass(frozen=True, slots=True)
 class Commit:
     """When a version was made, and by what. `plain`: by a write that leaves the table what it is. `quiet`: by something
-    that leaves the rows what they are. `bases`: what it comes from, if a job of ours made it."""
+    that leaves the rows what they are. `bases`: what it comes from, if a job of ours made it. `rows`: how many it
+    wrote, as far as it says."""
 
     at_s: float
     plain: bool
     quiet: bool = False
     bases: Mapping[str, int] | None = None
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +143,20 @@ class DeltaHistory:
         history = self._spark.sql(f"DESCRIBE HISTORY {self._table} LIMIT {count}")
         micros = f.unix_micros(f.col("timestamp").cast("timestamp"))
         what = f.concat_ws(" ", "operation", f.col("operationParameters")["mode"])
-        rows = history.select("version", micros, what, "userMetadata").collect()
+        rows = history.select("version", micros, what, "userMetadata", "operationMetrics").collect()
         return {
-            int(version): Commit(at_us / 1e6, done in WRITES, done in QUIET, _bases(told))
-            for version, at_us, done, told in rows
+            int(version): Commit(at_us / 1e6, done in WRITES, done in QUIET, _bases(told), _rows(counted or {}))
+            for version, at_us, done, told, counted in rows
         }
+
+
+def _rows(counted: Mapping[str, str]) -> int:
+    """Of a MERGE, an UPDATE, a DELETE or a plain write: the first of them that it says anything of. (What a MERGE puts
+    out has rows in it that it only copied.)"""
+    for names in ROWS_WRITTEN:
+        if any(name in counted for name in names):
+            return sum(int(counted.get(name, 0)) for name in names)
+    return 0
 
 
 def _bases(told: str | None) -> Mapping[str, int] | None:

@@ -455,6 +455,14 @@ class PostgresUpstream(Generic[F]):
         order = ", ".join(f"{self._column(name, 't').name} DESC NULLS LAST" for name in self._walk)
         return next(iter(self._keys_in(head, f"WHERE {self._known_parts(head)} ORDER BY {order} LIMIT 1")), None)
 
+    def written(self, after: Version, upto: Version) -> int:
+        """The log is read for keys alone, and reads the table again by itself where they are many."""
+        return 0
+
+    def count(self, at: Version) -> int:
+        """About."""
+        return self.estimate()
+
     def estimate(self) -> int:
         """By the server's statistics, or the last count."""
         return self._rows
