@@ -84,9 +84,9 @@ def test_small_files_are_put_together_between_steps(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.make()
-    monkeypatch.setattr("tidefill.targets.delta.OPTIMIZE_EVERY", 3)
+    monkeypatch.setattr("tidefill.targets.delta.OPTIMIZE_EVERY", 2)
     shop.engine.register("events", location=shop.source, key="id")
-    job = shop.engine.create_view(f"view_{uuid.uuid4().hex}", QUERY, chunk_rows=20)
+    job = shop.engine.create_view(f"view_{uuid.uuid4().hex}", QUERY, chunk_rows=40, verify=False)
     job.wait(300)
     history = spark.sql(f"DESCRIBE HISTORY delta.`{target_of(shop)}`").collect()
     done = {row["operation"]: row["userMetadata"] for row in history}
