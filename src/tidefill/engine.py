@@ -372,7 +372,8 @@ class Engine:
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
             return Job(self, known.id, known.name)
-        for table in definition.tables if known is None else ():
+        needs_keys = known is None and not definition.anew
+        for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:
                 self._lake.check_keys(self._input((table,)))
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
