@@ -297,14 +297,18 @@ class Engine:
         changed_settings(Settings(), settings)
         elsewhere = self._databases.source(source, publication, slot)
         if elsewhere is not None:
-            return self._lake.explain_database_replica(elsewhere)
+            explained = self._lake.explain_database_replica(elsewhere)
+            check_use(explained.definition, settings)
+            return explained
         if publication or slot:
             raise InvalidSetting(
                 f"{source} is not of another database, so it has no publication and no slot",
                 hint="Name a table as connection.schema.table, with a connection of tidefill.toml.",
             )
         table = self._keyed_input((source,))
-        return self._lake.explain_replica(table, table.name)
+        explained = self._lake.explain_replica(table, table.name)
+        check_use(explained.definition, settings)
+        return explained
 
     def explain_view(self, sql: str, *, refresh: str = INCREMENTAL, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
@@ -313,6 +317,7 @@ class Engine:
             explained = self._lake.explain_anew(self._checked_input, sql)
         else:
             explained = self._lake.explain_view(self._keyed_input, sql)
+        check_use(explained.definition, settings)
         self._refuse_mixtures(explained.definition.tables)
         return explained
 
@@ -366,8 +371,9 @@ class Engine:
 
     def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
-        check_use(definition, asked)
-        usual = Settings(chunk_rows=explained.chunk_rows, target_lag_s=ANEW_LAG_S if definition.anew else 0.0)
+        usual = Settings(chunk_rows=explained.chunk_rows)
+        if definition.anew:
+            usual = replace(usual, target_lag_s=ANEW_LAG_S, verify=False)
         settings = changed_settings(usual, asked)
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
@@ -586,9 +592,13 @@ class Engine:
         return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)
 
     def _reads_in_step(self, rows: Sequence[Row]) -> Reads:
-        """What is computed anew goes at its own pace, and nobody waits for it: to others it is a table like any."""
-        outside = {row.id for row in rows if _is_anew(row)}
-        return {job: {} if job in outside else reads for job, reads in self._reads(rows).items()}
+        """What is computed anew goes at its own pace, and nobody waits for it: to those who read it it is a table like
+        any. What it reads itself has to come to versions that it can take together."""
+        outside = {row.id: f"anew {row.id}" for row in rows if _is_anew(row)}
+        return {
+            job: {table: outside.get(node, node) for table, node in reads.items()}
+            for job, reads in self._reads(rows).items()
+        }
 
     def _reads(self, rows: Sequence[Row]) -> Reads:
         """What each of these jobs reads: other jobs, or tables of others, by where they are. Names alone would not tell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StructField, StructType
 from sqlglot import exp
 
 from tidefill.backfill import Backfill
@@ -57,6 +57,7 @@ from tidefill.views.source import read
 CHANGE_FEED = "delta.enableChangeDataFeed"
 CHUNKS_OF_UNCLUSTERED = 4
 CHUNK_ROWS_MIN, CHUNK_ROWS_MAX = 5_000_000, 50_000_000  # each reads the whole table, which is little below the first
+GROUP_ROWS_MAX = 5_000_000  # that are filled in one commit: as many as in a first chunk
 SLUG_CHARACTERS_MAX = 40
 LINEAR_PLAN = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Relation", "LocalRelation"})
 SYNTAX = frozenset({"case", "cast", "extract", "if", "in", "overlay", "position", "substring", "trim", "try_cast"})
@@ -243,8 +244,10 @@ class Lake:
         drivers = choose(
             plan.root,
             {name: rows[table] for name, table in tables.items()},
-            lambda name: walk_of(tables[name]).columns,
+            lambda name: () if inputs[tables[name]].made_by else walk_of(tables[name]).columns,
         )
+        if drivers.group_columns and self._has_large_groups(drivers, inputs, tables, walk_of):
+            drivers = choose(plan.root, {name: rows[table] for name, table in tables.items()})
         walks = {name: walk_of(tables[name]) for name in drivers.occurrences}
         parts = [_part(scan, inputs[scan.table].key, empty[scan.table].schema, walks, drivers) for scan in plan.scans]
         first = next(part for part in parts if part.walk)
@@ -254,7 +257,7 @@ class Lake:
         columns = [*compiled.schema, *(field for field in whole if field.name in plan.hidden)]
         definition = JobDefinition(
             Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason,
-            columns=tuple((field.name, field.dataType.simpleString()) for field in columns),
+            columns=_typed(columns),
             semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts),
         )  # fmt: skip
         total = sum(rows[tables[name]] for name in drivers.occurrences)
@@ -262,8 +265,24 @@ class Lake:
         read = tuple(sizes[name] for name in definition.tables)
         return Explained(definition, clustered, total, compiled.schema, plan.notices, plan, drivers, read)
 
+    def _has_large_groups(
+        self,
+        drivers: Drivers,
+        inputs: Mapping[str, Input],
+        tables: Mapping[str, str],
+        walk_of: Callable[[str], Walk],
+    ) -> bool:
+        """Whether a chunk that holds whole groups could become larger than a chunk may be."""
+        for table in {tables[name] for name in drivers.occurrences}:
+            group = map(quoted, walk_of(table).columns[: drivers.group_columns])
+            counted = self._frame(inputs[table].location).groupBy(*group).count()
+            if counted.where(f.col("count") > GROUP_ROWS_MAX).limit(1).collect():
+                return True
+        return False
+
     def explain_anew(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
-        """Any deterministic query, computed from nothing at each refresh. `find` gives the input of a name."""
+        """Any deterministic query, computed from nothing at each refresh. `find` gives the input of a name. It sees all
+        columns that its tables have now: a NATURAL JOIN or a PIVOT goes by columns that it does not name."""
         semantics = Semantics.of(self.spark)
         session = self._meaning_of(semantics.to_json())
         source = read(sql)
@@ -278,21 +297,12 @@ class Lake:
         self._refuse_unknown_functions(checked.functions)
         _refuse_columns(schema)
         _refuse_incomparable(schema)
-        stars = any(tree.find_all(exp.Star))
-        parts = [
-            Part(known.name, known.name, tuple(
-                (field.name, field.dataType.simpleString())
-                for field in known.empty.schema
-                if not field.name.startswith(HIDDEN) and (stars or _may_name(sql, field.name))
-            ), ())
-            for known in {known.name: known for known in found.values()}.values()
-        ]  # fmt: skip
+        tables = {table.name: table for table in inputs.values()}
+        parts = [Part(name, name, _typed(self._shown(table)), ()) for name, table in tables.items()]
         definition = JobDefinition(
-            Kind.VIEW, parts[0].table, sql, (), (), (), "",
-            columns=tuple((field.name, field.dataType.simpleString()) for field in schema),
+            Kind.VIEW, parts[0].table, sql, (), (), (), "", columns=_typed(schema),
             semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts), anew=True,
         )  # fmt: skip
-        tables = {table.name: table for table in inputs.values()}
         sizes = tuple(self._size(table, self._detail_of(table)) for table in tables.values())
         rows = sum(size.rows or 0 for size in sizes)
         return Explained(definition, True, rows, schema, checked.notices, inputs=sizes)
@@ -526,6 +536,10 @@ def _or_none(find: Callable[[tuple[str, ...]], Input], parts: tuple[str, ...]) -
         return None
 
 
+def _typed(fields: Iterable[StructField]) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, field.dataType.simpleString()) for field in fields)
+
+
 def _floats(schema: StructType) -> list[str]:
     return [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
 
@@ -550,7 +564,7 @@ def _drivers_of(definition: JobDefinition, plan: ViewPlan) -> Drivers:
 
 def _refuse_another_plan(definition: JobDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers) -> None:
     """What was made by a release that planned the query in another way cannot be gone on with."""
-    columns = tuple((field.name, field.dataType.simpleString()) for field in schema)
+    columns = _typed(schema)
     walked = tuple((part.occurrence, part.group_columns) for part in definition.parts if part.walk)
     walked_now = tuple((name, drivers.group_columns) for name in drivers.occurrences)
     if (columns, plan.key, walked_now) != (definition.columns, definition.key, walked):

@@ -522,6 +522,8 @@ def test_what_was_mostly_written_is_computed_anew_unless_somebody_reads_it(
 ) -> None:
     look = replace(glimpse(head=7, phase=phase, readable=False), read=read)
     assert plan_look(state(COVERED), look, ONE, REPLICA).share == (phase is Phase.LIVE and not read)
+    assert not plan_look(state(COVERED), look, Knobs(target_lag_s=30.0), REPLICA).share, "not before it is due"
+    assert not plan_look(state(COVERED), look, ONE, ANEW).share, "it is anew in any case"
     assert how(plan_step(state(COVERED), replace(seen(look, Changed.SOME), share=share), ONE, REPLICA)) is write
 
 

@@ -92,6 +92,11 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT id FROM a JOIN b USING (g)", BadSql, "no column g"),
     ("SELECT a.id FROM a JOIN b ON a.id = b.id JOIN b t USING (id)", BadSql, "ambiguous"),
     ("SELECT id FROM a NATURAL JOIN b", UnsupportedQuery, "NATURAL"),
+    (
+        "SELECT g, count(*) FROM a WHERE size(filter(array(1), X -> x > 1)) > 0 GROUP BY g",
+        UnsupportedQuery,
+        "in two ways",
+    ),
     ("SELECT id, g FROM a UNION SELECT id FROM b", BadSql, "same number of columns"),
     ("SELECT id FROM a INTERSECT ALL SELECT id FROM b", UnsupportedQuery, "INTERSECT ALL"),
     ("SELECT id FROM a EXCEPT ALL SELECT id FROM b", UnsupportedQuery, "EXCEPT ALL"),

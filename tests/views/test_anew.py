@@ -9,14 +9,15 @@ from sqlglot import exp
 from tidefill.errors import BadInput, UnsupportedQuery
 from tidefill.views.anew import Repeatable, over, repeatable, tables_of
 from tidefill.views.source import read
+from tidefill.views.verbatim import Verbatim
 
 
 def checked(sql: str) -> Repeatable:
-    return repeatable(read(sql), sqlglot.parse_one(sql, read="spark"))
+    return repeatable(read(sql), sqlglot.parse_one(sql, read=Verbatim))
 
 
 def query(sql: str) -> exp.Query:
-    tree = sqlglot.parse_one(sql, read="spark")
+    tree = sqlglot.parse_one(sql, read=Verbatim)
     assert isinstance(tree, exp.Query)
     return tree
 
@@ -24,7 +25,7 @@ def query(sql: str) -> exp.Query:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT g, count(*) AS n FROM t GROUP BY ROLLUP (g)",
+        "SELECT g, grouping(g) AS all_of_them, count(*) AS n FROM t GROUP BY ROLLUP (g)",
         "SELECT id, e FROM t LATERAL VIEW explode(xs) AS e",
         "SELECT id, rank() OVER (ORDER BY x) AS r FROM t",
         "WITH w AS (SELECT * FROM t) SELECT * FROM w INTERSECT ALL SELECT * FROM t",
@@ -64,6 +65,7 @@ def test_what_may_differ_from_time_to_time_is_refused(sql: str, words: str) -> N
     [
         ("SELECT array_sort(collect_list(x)) AS xs FROM t", "collect_list"),
         ("SELECT * FROM t ORDER BY x LIMIT 3", "LIMIT"),
+        ("SELECT row_number() OVER (ORDER BY x) AS n FROM t", "row_number"),
     ],
 )
 def test_what_the_order_of_rows_may_decide_is_taken_with_a_notice(sql: str, word: str) -> None:

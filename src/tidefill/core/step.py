@@ -215,8 +215,9 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
         return Look(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
     if _is_over(state, glimpse):
         return Look()
-    moved = _moved(state, glimpse)
-    return Look(changed=moved, share=moved and glimpse.phase is Phase.LIVE and not glimpse.read)
+    moved, due = _moved(state, glimpse), knobs.target_lag_s <= glimpse.pace.since_commit_s
+    matters = due and glimpse.phase is Phase.LIVE and not glimpse.read and not shape.anew
+    return Look(changed=moved, share=moved and matters)
 
 
 def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidefill.errors import BadSql
+from tidefill.settings import FULL, INCREMENTAL
 from tidefill.sql.statements import RESERVED, Value
 from tidefill.sql.words import Script, name_of, shown, string_of
 from tidefill.views.source import Token
@@ -21,7 +22,7 @@ _DIGITS_MAX = 18  # so many always fit into 64 bits
 _NUMBER = re.compile(r"\d+(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?", re.ASCII)
 _WORDS: dict[str, Value] = {
     "TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None,
-    "FULL": "full", "INCREMENTAL": "incremental",
+    "FULL": FULL, "INCREMENTAL": INCREMENTAL,
 }  # fmt: skip
 _BACKTICKS = "Names with other signs than letters, digits and _ go in backticks."
 _VALUES = "A value is a number, a string in quotes, TRUE, FALSE, ON, OFF, NONE, NULL, FULL or INCREMENTAL."

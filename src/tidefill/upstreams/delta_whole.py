@@ -18,7 +18,7 @@ from tidefill.upstreams.delta_history import DeltaHistory
 
 
 class WholeDelta(DeltaUpstream):
-    """It is read whole at each version. `derived`: a job has made it."""
+    """It is read whole at each version. `derived`: its commits say what they come from."""
 
     def __init__(
         self, spark: SparkSession, path: str, columns: Sequence[str], *, derived: bool, history: DeltaHistory

@@ -37,7 +37,7 @@ _CHOICES_MAX = 256
 
 Walks: TypeAlias = Callable[[Occurrence], Sequence[str]]
 """Along which columns of its table an occurrence would be walked; none if nobody knows. To find out may be dear: it is
-asked only of those for which the answer matters."""
+asked only where rows are grouped by columns of the table."""
 
 
 @dataclass(frozen=True, slots=True)

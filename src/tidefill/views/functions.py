@@ -42,9 +42,12 @@ AGGREGATES = re.compile(
 
 EXACT_AGGREGATES = re.compile(
     r"(try_)?(avg|sum)|mean|median|count(_if)?|min|max|some|every|bool_(and|or)|bit_(and|or|xor)|percentile"
-    r"|approx_count_distinct|std|(stddev|var)(_(pop|samp))?|variance|covar_(pop|samp)|corr|skewness|kurtosis|regr_\w+"
+    r"|grouping(_id)?|approx_count_distinct|std|(stddev|var)(_(pop|samp))?|variance|covar_(pop|samp)|corr|skewness|kurtosis|regr_\w+"
 )
 """Those of them that do not depend on the order of the rows, but for the last bits of floating-point numbers."""
+
+OF_ORDER = frozenset({"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"})
+"""Window functions that tell rows apart which are equal in the order."""
 
 PLACES = re.compile(r"(first|last)(_value)?")
 """Those that window functions may be too: over an order that is known."""

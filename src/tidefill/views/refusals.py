@@ -17,6 +17,7 @@ from tidefill.views.functions import (
     AGGREGATES,
     EXACT_AGGREGATES,
     GENERATORS,
+    OF_ORDER,
     PLACES,
     VOLATILE,
     VOLATILE_WITHOUT_ARGUMENTS,
@@ -189,7 +190,12 @@ def check_repeatable(source: Source) -> tuple[frozenset[str], tuple[str, ...]]:
     notices = [
         f"{call.last_name} depends on the order of the rows, unless the query gives one or sorts what it returns."
         for call in found
-        if AGGREGATES.fullmatch(call.last_name) and _is_by_chance(call)
+        if AGGREGATES.fullmatch(call.last_name) and _is_by_chance(call) and call.last_name not in OF_ORDER
+    ]
+    notices += [
+        f"{call.last_name}: of rows that are equal in its ORDER BY, any may be the first."
+        for call in found
+        if call.last_name in OF_ORDER
     ]
     return frozenset(call.name for call in found), tuple(dict.fromkeys(notices))
 

@@ -61,6 +61,7 @@ class Scope:
 
     def _column(self, node: exp.Column) -> Expr:
         parts = [part.name for part in node.parts]
+        _refuse_parameter(node, parts[0])
         inner, fields = self._found(parts)
         tree: Expr = col(inner)
         for field in fields:
@@ -83,6 +84,15 @@ class Scope:
 
     def _source(self, alias: str) -> Source | None:
         return next((source for source in self.sources if source.alias.casefold() == alias.casefold()), None)
+
+
+def _refuse_parameter(node: exp.Column, written: str) -> None:
+    """A parameter of a lambda that is written with other capitals is that parameter to Spark, and a column to us."""
+    around = node.find_ancestor(exp.Lambda)
+    while around is not None:
+        if any(parameter.name.casefold() == written.casefold() for parameter in around.expressions):
+            raise UnsupportedQuery(f"{written} is a parameter, written in two ways", hint="Write it in one way.")
+        around = around.find_ancestor(exp.Lambda)
 
 
 def _one(found: Sequence[str], written: str) -> str:
