@@ -12,7 +12,7 @@ from tests.incremental.history import run
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import World, connected
 from tidefill.views.changes import Script
-from tidefill.views.limits import Reading
+from tidefill.views.limits import Reading, origins
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,16 @@ def test_a_small_one_is_read_whole(connection: duckdb.DuckDBPyConnection) -> Non
     world = World("SELECT b.id, a.g FROM b JOIN a ON b.aid = a.id", random.Random(1), connection)
     assert not any(stage.limits for stage in script(world, "b", large="c").stages)
     assert not any(stage.limits for stage in world.plan.changes(["b"]).stages)
+
+
+def test_a_name_that_is_given_twice_stands_for_no_column(connection: duckdb.DuckDBPyConnection) -> None:
+    """An output may be called as what it is computed from: whoever followed the names would go in a circle."""
+    sql = "SELECT k, count(*) AS n FROM (SELECT a.g + 1 AS k, b.y FROM a JOIN b ON b.aid = a.id) t GROUP BY k"
+    world = World(sql, random.Random(1), connection)
+    found = origins(world.plan.root)
+    assert "k" not in found
+    assert all(name not in found.values() or found[name] not in found for name in found)
+    assert script(world, "b", large="a").stages
 
 
 def test_equalities_in_a_row_tie_too(connection: duckdb.DuckDBPyConnection) -> None:

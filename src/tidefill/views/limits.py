@@ -13,7 +13,7 @@ from itertools import product
 from sqlglot import exp
 
 from tidefill.views.keys import equated, one_to_one
-from tidefill.views.relations import Aggregate, Project, Relation, Union, every
+from tidefill.views.relations import Aggregate, Project, Relation, Scan, Union, every
 from tidefill.views.texts import HIDDEN, Expr, Item, both, col, is_null, select, table
 
 _NO_ORDER = frozenset({"boolean", "binary"})
@@ -56,18 +56,27 @@ NOTHING_KNOWN = Reading()
 
 
 def origins(root: Relation) -> dict[str, str]:
-    """Of each column that only passes another one on, that one. The columns of a union are those of several."""
-    united = {column for part in every(root) if isinstance(part, Union) for column in part.columns}
-    found: dict[str, str] = {}
+    """Of each column that only passes another one on, that one. The columns of a union are those of several. A name
+    that is given twice (the outputs have names of the user's choice) tells nothing."""
+    found: dict[str, list[Expr]] = {}
     for part in every(root):
-        items: Sequence[Item] = ()
-        match part:
-            case Project(items=items):
-                pass
-            case Aggregate(groups=items):
-                pass
-        found |= {name: value.name for name, value in items if isinstance(value, exp.Column) and value.name != name}
-    return {name: value for name, value in found.items() if name not in united}
+        for name, value in _named(part):
+            if value != col(name):
+                found.setdefault(name, []).append(value)
+    only = {name: values[0] for name, values in found.items() if len(values) == 1}
+    return {name: value.name for name, value in only.items() if isinstance(value, exp.Column)}
+
+
+def _named(part: Relation) -> Sequence[Item]:
+    """The columns that come to their names here."""
+    match part:
+        case Project():
+            return part.items
+        case Aggregate():
+            return (*part.groups, *part.aggregates)
+        case Scan() | Union():
+            return [(column, exp.null()) for column in part.columns]
+    return ()
 
 
 def ties_of(conditions: Iterable[Expr], mine: Collection[str], theirs: Collection[str]) -> Iterator[Tie]:
