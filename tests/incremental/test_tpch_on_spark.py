@@ -60,6 +60,7 @@ def compiled(spark: SparkSession) -> SparkSession:
     return session
 
 
+@pytest.mark.soak
 def test_a_query_over_three_tables_stays_fresh(compiled: SparkSession, tmp_path: Path) -> None:
     keep_fresh(compiled, tmp_path, [3], 0.01, 1, ["customer", "orders", "lineitem"])
 
