@@ -117,6 +117,7 @@ class Bench:
     spark: SparkSession
     folder: Path
     engine: Engine
+    service: Service
     views: dict[str, str]
     found: dict[str, Measured] = field(default_factory=dict)
 
@@ -132,7 +133,7 @@ class Bench:
             print(f"{title}: anew {self.found[title].anew.s:.1f} s, built in {build_s:.1f} s", flush=True)
 
     def _step(self, title: str) -> None:
-        step(self.engine, self.engine._service(hurry=True), _name(title))
+        step(self.engine, self.service, _name(title))
 
     def take_in(self, change: str = "") -> None:
         """What was written since, in each view; measured if the change has a name."""
@@ -156,7 +157,7 @@ def bench(tables: Sequence[str], views: dict[str, str]) -> Iterator[Bench]:
         make_tables(spark, folder, SCALE, tables)
         with connect(spark, folder / "lake", folder / "store") as engine:
             register(engine, folder, tables)
-            yield Bench(spark, folder, engine, views)
+            yield Bench(spark, folder, engine, engine._service(hurry=True), views)
 
 
 def measure() -> tuple[dict[str, Measured], int]:

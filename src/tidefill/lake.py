@@ -180,7 +180,7 @@ class Lake:
         self.databases.check_reader(self.spark, source)
         schema = self._empty(database_input(source, found), self.spark).schema
         _refuse_columns(schema)
-        semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
+        semantics = _frozen(Semantics.of(self.spark))
         definition = JobDefinition(
             Kind.REPLICA, source.name, source.name, found.key, found.key, found.key, found.walk_reason,
             semantics=semantics, connection=source.connection, publication=source.publication, slot=source.slot,
@@ -241,13 +241,12 @@ class Lake:
         rows = {name: size.rows or 0 for name, size in sizes.items()}
         tables = {scan.occurrence: scan.table for scan in plan.scans}
         walk_of = cache(lambda table: self._walk(inputs[table], details[table]))
+        counts = {name: rows[table] for name, table in tables.items()}
         drivers = choose(
-            plan.root,
-            {name: rows[table] for name, table in tables.items()},
-            lambda name: () if inputs[tables[name]].made_by else walk_of(tables[name]).columns,
+            plan.root, counts, lambda name: () if inputs[tables[name]].made_by else walk_of(tables[name]).columns
         )
         if drivers.group_columns and self._has_large_groups(drivers, inputs, tables, walk_of):
-            drivers = choose(plan.root, {name: rows[table] for name, table in tables.items()})
+            drivers = choose(plan.root, counts)
         walks = {name: walk_of(tables[name]) for name in drivers.occurrences}
         parts = [_part(scan, inputs[scan.table].key, empty[scan.table].schema, walks, drivers) for scan in plan.scans]
         first = next(part for part in parts if part.walk)
@@ -258,7 +257,7 @@ class Lake:
         definition = JobDefinition(
             Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason,
             columns=_typed(columns),
-            semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts),
+            semantics=_frozen(semantics), parts=tuple(parts),
         )  # fmt: skip
         total = sum(rows[tables[name]] for name in drivers.occurrences)
         clustered = drivers.appends and walks[first.occurrence].clustered
@@ -298,10 +297,11 @@ class Lake:
         _refuse_columns(schema)
         _refuse_incomparable(schema)
         tables = {table.name: table for table in inputs.values()}
-        parts = [Part(name, name, _typed(self._shown(table)), ()) for name, table in tables.items()]
+        shown = {known.name: _visible(known.empty.schema) for known in found.values()}
+        parts = [Part(name, name, _typed(shown[name]), ()) for name in tables]
         definition = JobDefinition(
             Kind.VIEW, parts[0].table, sql, (), (), (), "", columns=_typed(schema),
-            semantics=tuple(sorted(semantics.to_json().items())), parts=tuple(parts), anew=True,
+            semantics=_frozen(semantics), parts=tuple(parts), anew=True,
         )  # fmt: skip
         sizes = tuple(self._size(table, self._detail_of(table)) for table in tables.values())
         rows = sum(size.rows or 0 for size in sizes)
@@ -334,7 +334,7 @@ class Lake:
         frame, detail = self._empty(table, self.spark), self._detail_of(table)
         walk, size = self._walk(table, detail), self._size(table, detail)
         _refuse_maps(frame.schema, reads or frame.columns)
-        semantics = tuple(sorted(Semantics.of(self.spark).to_json().items()))
+        semantics = _frozen(Semantics.of(self.spark))
         definition = JobDefinition(
             kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
             alias, tuple(columns), where, tuple(reads), semantics, tuple(frame.columns) if reads else (),
@@ -364,8 +364,7 @@ class Lake:
         return _derivation(definition, self._empty(below, session)).nothing()
 
     def _shown(self, table: Input) -> StructType:
-        schema = self._empty(table, self.spark).schema
-        return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
+        return _visible(self._empty(table, self.spark).schema)
 
     def _refuse_unknown_functions(self, called: frozenset[str]) -> None:
         """A function of the user's own may change under the view."""
@@ -428,10 +427,7 @@ class Lake:
             parts = [part for part in definition.parts if part.table == name]
             reads = tuple(dict.fromkeys(column for part in parts for column, _ in part.columns))
             walk = next((part.walk for part in parts if part.walk), table.key)
-            with translated(UpstreamReplaced):
-                frame = self._empty(table, session)
-                check_columns(name, reads, frame.columns)
-                empty[name] = frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
+            empty[name] = self._narrow(table, session, reads, walk)
             upstreams[name] = DeltaUpstream(
                 session, table.location, table.key, walk, columns=reads, null_keys=table.null_keys,
                 derived=table.derived, history=self._history(table.location),
@@ -452,16 +448,20 @@ class Lake:
         rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
         return self._machine(job, definition, session, upstreams, view, schema, rounded)
 
+    def _narrow(self, table: Input, session: SparkSession, reads: Sequence[str], walk: Sequence[str] = ()) -> DataFrame:
+        """No rows of the input, but those of its columns that a job needs; UpstreamReplaced if it has lost one."""
+        with translated(UpstreamReplaced):
+            frame = self._empty(table, session)
+            check_columns(table.name, reads, frame.columns)
+            return frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
+
     def _build_anew(
         self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
     ) -> Backfill[DataFrame]:
         upstreams, empty = dict[str, Upstream[DataFrame]](), dict[str, DataFrame]()
         for part in definition.parts:
             table, reads = inputs[part.table], [column for column, _ in part.columns]
-            with translated(UpstreamReplaced):
-                frame = self._empty(table, session)
-                check_columns(part.table, reads, frame.columns)
-                empty[part.table] = frame.select(*map(quoted, reads))
+            empty[part.table] = self._narrow(table, session, reads)
             history = self._history(table.location)
             upstreams[part.table] = WholeDelta(session, table.location, reads, derived=table.derived, history=history)
         tree = parsed(read(definition.sql).text)
@@ -536,6 +536,15 @@ def _or_none(find: Callable[[tuple[str, ...]], Input], parts: tuple[str, ...]) -
         return None
 
 
+def _frozen(semantics: Semantics) -> tuple[tuple[str, str], ...]:
+    """As a definition keeps them."""
+    return tuple(sorted(semantics.to_json().items()))
+
+
+def _visible(schema: StructType) -> StructType:
+    return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
+
+
 def _typed(fields: Iterable[StructField]) -> tuple[tuple[str, str], ...]:
     return tuple((field.name, field.dataType.simpleString()) for field in fields)
 
@@ -546,7 +555,7 @@ def _floats(schema: StructType) -> list[str]:
 
 def _part(scan: Scan, key: tuple[str, ...], schema: StructType, walks: Mapping[str, Walk], drivers: Drivers) -> Part:
     _refuse_maps(schema, scan.sources)
-    columns = tuple((name, schema[name].dataType.simpleString()) for name in scan.sources)
+    columns = _typed(schema[name] for name in scan.sources)
     if scan.occurrence not in drivers.occurrences:
         return Part(scan.occurrence, scan.table, columns, key)
     walk = walks[scan.occurrence]

@@ -251,9 +251,10 @@ class Runner:
         plan: Plan = plan_step(truth.state, seen, knobs, active.machine.shape)
         match plan:
             case Step():
+                turn = self._step(job, active, truth, plan)
                 if plan.write is Write.REPLACE and seen.share >= ANEW_SHARE:
                     self._event(job, f"computed anew: {min(seen.share, 1):.0%} of what it reads was written")
-                return self._step(job, active, truth, plan)
+                return turn
             case Wait():
                 return self._wait(job, active, glimpse, plan, group.blocked_by)
             case Finish():

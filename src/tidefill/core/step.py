@@ -216,8 +216,7 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
     if _is_over(state, glimpse):
         return Look()
     moved, due = _moved(state, glimpse), knobs.target_lag_s <= glimpse.pace.since_commit_s
-    matters = due and glimpse.phase is Phase.LIVE and not glimpse.read and not shape.anew
-    return Look(changed=moved, share=moved and matters)
+    return Look(changed=moved, share=moved and due and not shape.anew and _may_be_anew(state, glimpse))
 
 
 def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:
@@ -295,7 +294,7 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     verifying = glimpse.phase is Phase.VERIFYING
     urgent = _pressing(glimpse, knobs) or _release_due(state, glimpse, knobs)
     if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or urgent):
-        anew = shape.anew or seen.changed is Changed.ALL or _is_cheaper_anew(state, seen)
+        anew = shape.anew or seen.changed is Changed.ALL or (seen.share >= ANEW_SHARE and _may_be_anew(state, glimpse))
         return Step(heads, state.coverage, write=Write.REPLACE if anew else Write.MERGE)
     if verifying:
         return Verify(heads)
@@ -315,9 +314,9 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
 
 
-def _is_cheaper_anew(state: JobState, seen: Seen) -> bool:
-    glimpse = seen.glimpse
-    return glimpse.phase is Phase.LIVE and state.finished() and not glimpse.read and seen.share >= ANEW_SHARE
+def _may_be_anew(state: JobState, glimpse: Glimpse) -> bool:
+    """Whether all of the target may change in one step: everything is covered, and nobody follows its changes."""
+    return glimpse.phase is Phase.LIVE and state.finished() and not glimpse.read
 
 
 def _renewal(state: JobState) -> Step:

@@ -21,6 +21,7 @@ from tidefill.spark.names import HIDDEN, quoted
 from tidefill.spark.view import statement
 from tidefill.views.functions import without_clauses
 from tidefill.views.lowering import TableColumns
+from tidefill.views.names import own_names
 from tidefill.views.parts import refuse_qualify
 from tidefill.views.plan import Analyze, ViewPlan, compile_view
 from tidefill.views.refusals import check_query
@@ -99,7 +100,7 @@ def parsed(text: str) -> exp.Expr:
 
 def _tables(tree: exp.Expr) -> dict[tuple[str, ...], bool]:
     """The tables that the query names, and whether they are certain not to be names of its WITH."""
-    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    own = own_names(tree)
     found = [tuple(part.name for part in table.parts) for table in tree.find_all(exp.Table)]
     return {parts: len(parts) > 1 or parts[0].casefold() not in own for parts in found}
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 from tidefill.core.state import Table
 from tidefill.errors import UnsupportedQuery
 from tidefill.views.functions import GENERATORS
+from tidefill.views.names import own_names
 from tidefill.views.refusals import check_repeatable
 from tidefill.views.source import Source
 
@@ -62,7 +63,7 @@ def _names(function: exp.Func) -> list[str]:
 def tables_of(tree: exp.Expr, known: Callable[[Names], object | None]) -> list[Names]:
     """The tables that the query names, each once. A name of its WITH must not be that of a table too: inside of the
     WITH it may mean either."""
-    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    own = own_names(tree)
     found: dict[Names, None] = {}
     for table in _named(tree):
         parts = tuple(part.name for part in table.parts)
@@ -74,12 +75,12 @@ def tables_of(tree: exp.Expr, known: Callable[[Names], object | None]) -> list[N
 
 
 def over(tree: exp.Query, inputs: Mapping[str, Table]) -> exp.Query:
-    """The query over frames: each table by the name that its input has, `inputs` by the table's name in lower case."""
+    """The query over frames: each table by the name that its input has, `inputs` by the table's name in lower case. Any
+    other name is one of its WITH."""
     query = tree.copy()
-    own = {cte.alias.casefold() for cte in query.find_all(exp.CTE)}
-    for table in list(_named(query)):
+    for table in _named(query):
         name = table.name
-        if name.casefold() in own:
+        if name.casefold() not in inputs:
             continue
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))

@@ -9,6 +9,11 @@ from tidefill.errors import UnsupportedQuery
 from tidefill.views.source import DIALECT, UNREADABLE, read, tokens_of
 
 
+def own_names(tree: exp.Expr) -> set[str]:
+    """Those that its WITH defines, at any depth; capitals make no difference."""
+    return {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+
+
 def names_read(sql: str) -> dict[str, bool]:
     """The names of one part that the query may read, as written, and whether it does so for certain: a name that its
     own WITH defines may mean that, or a table outside of it. If the parser cannot read the query, Spark may yet: then
@@ -19,6 +24,6 @@ def names_read(sql: str) -> dict[str, bool]:
         return {token.name: False for token in tokens_of(read(sql)) if token.is_name}
     if not isinstance(tree, exp.Query):
         raise UnsupportedQuery("only queries can be executed", hint="Begin with SELECT, or WITH ... SELECT.")
-    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    own = own_names(tree)
     tables = [table for table in tree.find_all(exp.Table) if not table.db and table.name]
     return {table.name: table.name.casefold() not in own for table in tables}
