@@ -8,6 +8,7 @@ import pytest
 from tests.simulation.stage import Stage, row, rows
 from tidefill.core.confirm import Anchor
 from tidefill.core.jobs import Job
+from tidefill.core.keys import END
 from tidefill.core.step import Knobs, Pace, Step, plan_step
 from tidefill.core.version import Version
 from tidefill.errors import HistoryGone, KeyNotUnique, TidefillError, Unreadable
@@ -34,6 +35,26 @@ def first_step_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Tidef
     step = plan_step(truth.state, seen, Knobs(), machine.shape)
     assert isinstance(step, Step)
     machine.execute(job, truth, step)
+
+
+def test_a_small_table_is_not_asked_for_its_greatest_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    # R7
+    def greatest(self: DeltaLike, at: Version) -> None:
+        raise AssertionError("asked for the greatest key")
+
+    monkeypatch.setattr(DeltaLike, "greatest", greatest)
+    stage = Stage(Setup(rows=0), rows=rows(6))
+    machine = stage.build(stage.job)
+    machine.prepare({})
+    truth = machine.recover(stage.job, None)
+
+    def ends(chunk_rows: int) -> object:
+        look = machine.glimpse(stage.job, truth, Pace(chunk_rows=chunk_rows), 0.0)
+        return machine.look(truth, look, Knobs()).greatest
+
+    assert ends(6) == dict.fromkeys(machine.shape.walked, END)
+    with pytest.raises(AssertionError, match="asked for"):
+        ends(5)
 
 
 def test_a_key_that_a_count_found_twice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar, assert_never
 from tidefill.core import walk
 from tidefill.core.confirm import Anchor, Payload, Truth, confirm
 from tidefill.core.jobs import Job
-from tidefill.core.keys import Key
+from tidefill.core.keys import END, Key
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.step import (
     Changed,
@@ -79,10 +79,13 @@ class Backfill(Generic[F]):
         *,
         by_key: bool = False,
         few_rows: int = FEW_ROWS,
+        first_rows: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: up to
-        so many that were written it is not asked how many there are."""
+        so many that were written it is not asked how many there are. `first_rows`: of the first chunk, if that is
+        known."""
         self._by_key = by_key
+        self.first_rows = first_rows
         self._few_rows = few_rows
         self._upstreams = upstreams
         self._derivation = derivation
@@ -174,7 +177,7 @@ class Backfill(Generic[F]):
     def _look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen:
         asked = plan_look(truth.state, glimpse, knobs, self.shape)
         if asked.greatest:
-            ends = Seen(glimpse, greatest=self._look_at_ends(glimpse))
+            ends = Seen(glimpse, greatest=self._look_at_ends(glimpse, asked.whole_rows))
             asked = plan_first_look(truth.state, ends, knobs, self.shape)
             return replace(ends, bounds=self._look_at_bounds(glimpse, asked))
         changed = self._look_at_changes(truth.state, glimpse, asked)
@@ -198,8 +201,15 @@ class Backfill(Generic[F]):
             for name, splits in asked.splits.items()
         }
 
-    def _look_at_ends(self, glimpse: Glimpse) -> dict[Occurrence, Key | None]:
-        return {name: self._upstream(name).greatest(self._head_of(name, glimpse)) for name in self.shape.walked}
+    def _look_at_ends(self, glimpse: Glimpse, whole_rows: int) -> dict[Occurrence, Key | None]:
+        """The greatest keys; the end of all keys where everything is taken in at once. (Versions that do not last
+        belong to servers, which count nothing exactly, and know their greatest key by its index.)"""
+        ends: dict[Occurrence, Key | None] = {}
+        for name in self.shape.walked:
+            upstream, head = self._upstream(name), self._head_of(name, glimpse)
+            is_whole = bool(whole_rows) and upstream.lasting and upstream.count(head) <= whole_rows
+            ends[name] = END if is_whole else upstream.greatest(head)
+        return ends
 
     def _look_at_changes(self, state: JobState, glimpse: Glimpse, asked: Look) -> Changed:
         worst = Changed.NOTHING

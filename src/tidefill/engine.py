@@ -28,7 +28,7 @@ from tidefill.core.jobs import Job as Row
 from tidefill.core.jobs import Pause, Settings, name_key
 from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Life
-from tidefill.core.sizing import CEILING_ROWS, Sizing
+from tidefill.core.sizing import CEILING_ROWS, FIRST_ROWS, Sizing
 from tidefill.core.step import Reason
 from tidefill.core.tables import Registered, ends
 from tidefill.core.ticks import Reads
@@ -79,7 +79,6 @@ if TYPE_CHECKING:
 STORE_FILE = "jobs.db"
 LOG_FOLDER = ".tidefill"
 WAIT_POLL_S = 0.2
-FIRST_CHUNK_ROWS = 5_000_000  # a commit costs about a second, and Spark holds no more of a chunk than of any other
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
 VERIFY_ATTEMPTS = 5  # at one piece
@@ -547,7 +546,7 @@ class Engine:
     def _service(self, *, hurry: bool = False) -> Service:
         runner = Runner(
             self._store, self._clock, self._build, _Made(self), self._owner, lambda: uuid.uuid4().hex,
-            start=Sizing(FIRST_CHUNK_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
+            start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
             hurry=hurry, reads=self._reads_in_step,
         )  # fmt: skip
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)

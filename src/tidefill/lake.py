@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
+from tidefill.core.sizing import FIRST_ROWS, FIRST_ROWS_MAX, first_rows
 from tidefill.databases import Databases, Found, Source
 from tidefill.definitions import INPUT, JobDefinition, Kind, Part, TableDefinition
 from tidefill.errors import (
@@ -56,7 +57,6 @@ from tidefill.views.source import read
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 CHUNKS_OF_UNCLUSTERED = 4
-CHUNK_ROWS_MIN, CHUNK_ROWS_MAX = 5_000_000, 50_000_000  # each reads the whole table, which is little below the first
 GROUP_ROWS_MAX = 5_000_000  # that are filled in one commit: as many as in a first chunk
 SLUG_CHARACTERS_MAX = 40
 LINEAR_PLAN = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Relation", "LocalRelation"})
@@ -110,7 +110,14 @@ class Explained:
         """The size of a chunk, where it should not be left to the clock: each chunk reads the whole table."""
         if self.clustered:
             return None
-        return min(max(-(-self.rows // CHUNKS_OF_UNCLUSTERED), CHUNK_ROWS_MIN), CHUNK_ROWS_MAX)
+        return min(max(-(-self.rows // CHUNKS_OF_UNCLUSTERED), self.first_rows), FIRST_ROWS_MAX)
+
+    @property
+    def first_rows(self) -> int:
+        """The size of the first chunk, where it is left to the clock."""
+        if self.plan is not None or self.definition.connection:
+            return FIRST_ROWS
+        return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs))
 
 
 class Lake:
@@ -417,7 +424,9 @@ class Lake:
         with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))
             schema = derivation.nothing().schema
-        return self._machine(job, definition, session, {INPUT: upstream}, derivation, schema)
+        return self._machine(
+            job, definition, session, {INPUT: upstream}, derivation, schema, first_rows=upstream.first_rows
+        )
 
     def _build_compiled(
         self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
@@ -489,11 +498,12 @@ class Lake:
         derivation: Derivation[DataFrame],
         schema: StructType,
         rounded: Sequence[str] = (),
+        first_rows: Callable[[], int | None] = lambda: None,
     ) -> Backfill[DataFrame]:
         path = self.path(job, job.generation)
         target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded)
         by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
-        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex, by_key=by_key)
+        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex, by_key=by_key, first_rows=first_rows)
 
     def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:
         session = job_session(self.spark)

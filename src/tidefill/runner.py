@@ -41,6 +41,7 @@ from tidefill.core.step import (
     Wait,
     Write,
     kept_logs,
+    plan_at_once,
     plan_step,
 )
 from tidefill.core.throttle import Bucket
@@ -76,6 +77,7 @@ class Machine(Protocol):
 
     shape: Shape
     resources: tuple[str, ...]
+    first_rows: Callable[[], int | None]
 
     def prepare(self, released: Mapping[Table, Version]) -> None: ...
     def recover(self, job: Job, anchor: Anchor | None) -> Truth: ...
@@ -242,6 +244,8 @@ class Runner:
         truth = self._truth(job, active)
         group, pace = self._ticking.group(job), self._pace(job, active)
         knobs = self._knobs(job, group)
+        if plan_at_once(truth.state, job.phase(), knobs) is not None:
+            return self._finish(job, active)
         due = job.life is not Life.LIVE or pace.since_commit_s >= knobs.target_lag_s
         step = InStep(group.member, partial(self._ticking.allowed, group, due), group.read)
         glimpse = active.machine.glimpse(job, truth, pace, self._clock.now_s(), step)
@@ -258,13 +262,16 @@ class Runner:
             case Wait():
                 return self._wait(job, active, glimpse, plan, group.blocked_by)
             case Finish():
-                active.verified = None
-                self._change(job, jobs.happened(Event.FILLED), "filled; verifying")
-                return Turn(True, 0.0)
+                return self._finish(job, active)
             case Verify(versions):
                 return self._verify(job, active, truth, versions)
             case never:
                 assert_never(never)
+
+    def _finish(self, job: Job, active: _Active) -> Turn:
+        active.verified = None
+        self._change(job, jobs.happened(Event.FILLED), "filled; verifying")
+        return Turn(True, 0.0)
 
     def _knobs(self, job: Job, group: Group) -> Knobs:
         """Those who go together go as often as the most impatient of them."""
@@ -286,7 +293,7 @@ class Runner:
                 job = self._change(job, jobs.begin_generation(self._new_uuid(), source))
             now_s = self._clock.now_s()
             active = _Active(
-                machine, job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job),
+                machine, job.generation, job.lease.fence, Bucket(0.0, now_s), self._sizing(job, machine),
                 pace=self._pace_at_start,
             )  # fmt: skip
             self._active[job.id] = active
@@ -296,9 +303,11 @@ class Runner:
             job = self._change(job, jobs.happened(Event.START), "backfilling")
         return job, active
 
-    def _sizing(self, job: Job) -> Sizing:
+    def _sizing(self, job: Job, machine: Machine) -> Sizing:
         fixed = job.settings.chunk_rows
-        return self._start if fixed is None else replace(self._start, rows=fixed, fixed=True)
+        if fixed is not None:
+            return replace(self._start, rows=fixed, fixed=True)
+        return replace(self._start, rows=machine.first_rows() or self._start.rows)
 
     def _prepare(self, job: Job, active: _Active) -> Job:
         for resource in active.machine.resources:
@@ -340,7 +349,7 @@ class Runner:
     def _pace(self, job: Job, active: _Active) -> Pace:
         now_s, limit = self._clock.now_s(), job.settings.rate_limit
         if job.settings.chunk_rows != (active.sizing.rows if active.sizing.fixed else None):
-            active.sizing = self._sizing(job)
+            active.sizing = self._sizing(job, active.machine)
         rows = sizing.chunk_rows(active.sizing, limit)
         active.bucket = throttle.refill(active.bucket, now_s, limit, rows * job.settings.parallelism)
         return replace(

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tidefill.core.sizing import (
     CEILING_ROWS,
+    FIRST_ROWS,
+    FIRST_ROWS_MAX,
     LIMITED_S,
     START_ROWS,
     TARGET_S,
@@ -15,6 +17,7 @@ from tidefill.core.sizing import (
     after_fill,
     after_trouble,
     chunk_rows,
+    first_rows,
 )
 
 BILLION = 10**9
@@ -44,6 +47,14 @@ def test_it_stays_near_the_target_time() -> None:
 @pytest.mark.parametrize("fixed_s", [0.1, 19.0, 20.0, 21.0, 30.0, 600.0])
 def test_a_large_fixed_cost_does_not_keep_chunks_small(fixed_s: float) -> None:
     assert len(fills(BILLION, lambda rows: fixed_s + rows / 10**6)) < 300
+
+
+def test_a_first_chunk_has_as_many_rows_as_two_cores_write_in_its_time() -> None:
+    assert first_rows(10_000_000, 417 << 20) > 10_000_000, "a hundred bytes a row"
+    assert first_rows(10_000_000, 10 << 30) == 500_000, "a kilobyte a row"
+    assert first_rows(1_000, 10 << 30) == START_ROWS
+    assert first_rows(10**9, 1 << 30) == FIRST_ROWS_MAX
+    assert first_rows(0, 0) == first_rows(0, 1000) == FIRST_ROWS, "nothing is known"
 
 
 def test_a_slow_first_fill_is_forgiven() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidefill.core import walk
 from tidefill.core.budget import Kept
-from tidefill.core.keys import TOP, Key
+from tidefill.core.keys import END, TOP, Key
 from tidefill.core.state import JobState, initial
 from tidefill.core.step import (
     ANEW_SHARE,
@@ -38,6 +38,7 @@ from tidefill.core.step import (
     Wait,
     Write,
     apply,
+    plan_at_once,
     plan_first_look,
     plan_look,
     plan_step,
@@ -118,7 +119,7 @@ COVERED = walk.whole()
 
 def test_the_first_step_fixes_the_work() -> None:
     look = glimpse(head=7)
-    assert plan_look(initial(1), look, ONE, REPLICA) == Look(greatest=True)
+    assert plan_look(initial(1), look, ONE, MERGED) == Look(greatest=True)
     step = plan_step(initial(1), Seen(look, greatest={"t": key(20)}), ONE, REPLICA)
     assert step == Step({"t": version(7)}, {"t": walk.start(key(20))})
     assert isinstance(step, Step)
@@ -144,6 +145,30 @@ def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -
         assert plan_first_look(initial(1), seen_ends, knobs, shape) == Look()
 
 
+# R7: a table smaller than a chunk
+def test_a_table_that_one_chunk_takes_in_is_done_by_the_first_step() -> None:
+    look = glimpse(head=7, pace=Pace(chunk_rows=9))
+    assert plan_look(initial(1), look, ONE, REPLICA) == Look(greatest=True, whole_rows=9)
+    ends = Seen(look, greatest={"t": END})
+    assert plan_first_look(initial(1), ends, ONE, REPLICA) == Look(), "it is not cut"
+    step = plan_step(initial(1), ends, ONE, REPLICA)
+    assert chunks(step) == (Range(None, END),)
+    assert isinstance(step, Step)
+    assert apply(initial(1), step).coverage["t"] == walk.whole()
+
+
+def test_where_the_first_step_takes_in_nothing_the_end_has_to_be_known() -> None:
+    """Else what is written behind it would be filled too, and a hot tail would be chased."""
+    limited = glimpse(pace=Pace(chunks_allowed=0))
+    for look, knobs, shape in [
+        (glimpse(), Knobs(fill_paused=True), REPLICA),
+        (limited, ONE, REPLICA),
+        (glimpse(), ONE, MERGED),
+        (glimpse(), ONE, UNION),
+    ]:
+        assert plan_look(initial(1), look, knobs, shape) == Look(greatest=True)
+
+
 # R7: an empty table
 def test_an_empty_table_is_done_at_once() -> None:
     step = plan_step(initial(1), Seen(glimpse(), greatest={"t": None}), ONE, REPLICA)
@@ -151,6 +176,16 @@ def test_an_empty_table_is_done_at_once() -> None:
     after = apply(initial(1), step)
     assert after.finished()
     assert plan_step(after, seen(glimpse()), ONE, REPLICA) == Finish()
+
+
+def test_that_it_is_filled_follows_from_the_state_alone() -> None:
+    full = state(COVERED)
+    assert plan_at_once(full, Phase.FILLING, ONE) == Finish()
+    assert plan_at_once(full, Phase.FILLING, Knobs(paused=True)) is None
+    assert plan_at_once(full, Phase.LIVE, ONE) is None
+    assert plan_at_once(full, Phase.VERIFYING, ONE) is None
+    assert plan_at_once(state(HALFWAY), Phase.FILLING, ONE) is None
+    assert plan_at_once(initial(1), Phase.FILLING, ONE) is None
 
 
 def test_a_paused_job_does_not_begin() -> None:

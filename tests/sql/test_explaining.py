@@ -16,7 +16,7 @@ from tests.cli.stores import REPLICA, VIEW, made
 from tests.incremental.world import find
 from tidefill.cli import main, render
 from tidefill.definitions import JobDefinition, Kind, Part
-from tidefill.engine import FIRST_CHUNK_ROWS, Engine
+from tidefill.engine import Engine
 from tidefill.lake import Explained, Size
 from tidefill.sql.explaining import Explanation, explanation, facts, generated_sql
 from tidefill.views.drivers import choose
@@ -33,7 +33,7 @@ ORDERS = JobDefinition(
 
 
 def told(explained: Explained, chunk_rows: int | None = None, *, with_sql: bool = False) -> Explanation:
-    return explanation("x", explained, chunk_rows, FIRST_CHUNK_ROWS, with_sql=with_sql)
+    return explanation("x", explained, chunk_rows, with_sql=with_sql)
 
 
 def read(explained: Explained, chunk_rows: int | None = None) -> dict[str, object]:
@@ -81,7 +81,7 @@ def test_a_query_row_by_row() -> None:
         "filled": "each chunk is appended",
         "walk": "id: the key",
         "estimated rows": 12_000_000,
-        "rows in a chunk": "5,000,000 at first, then by the time that one takes",
+        "rows in a chunk": "4,000,000 at first, then by the time that one takes",
         "chunks": "at most about 3",
     }
 

@@ -92,6 +92,9 @@ def _rank(value: Value) -> tuple[Any, ...]:
     return (1, value)
 
 
+END = Key((TOP,))  # behind every key
+
+
 def end_of_group(key: Key, columns: int) -> Key:
     """The bound behind every key that shares the first `columns` values with `key`."""
     return Key((*key.values[:columns], TOP))

@@ -14,6 +14,9 @@ LIMITED_S = 5.0
 CHEAP_GROWTH = 1.5
 START_ROWS = 10_000
 CEILING_ROWS = 10_000_000
+FIRST_ROWS = 5_000_000  # where nothing is known of their size: to double from fewer would cost a commit each time
+FIRST_BYTES = 512 << 20  # of files, which two cores read and write in about TARGET_S
+FIRST_ROWS_MAX = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,14 @@ class Sizing:
     ceiling_rows: int = CEILING_ROWS
     fixed: bool = False
     smaller_s: float | None = None
+
+
+def first_rows(rows: int, size_bytes: int) -> int:
+    """The rows of the first chunk of a table that has so many, in files of that size, where a fill is an append, which
+    holds nothing of them in memory."""
+    if not rows or not size_bytes:
+        return FIRST_ROWS
+    return min(max(FIRST_BYTES * rows // size_bytes, START_ROWS), FIRST_ROWS_MAX)
 
 
 def after_fill(sizing: Sizing, took_s: float) -> Sizing:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from tidefill.core import budget, walk
 from tidefill.core.budget import BUDGET, Kept
-from tidefill.core.keys import Key, end_of_group
+from tidefill.core.keys import END, Key, end_of_group
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.version import Version, includes, newer
 from tidefill.core.walk import Coverage, Range, Split
@@ -150,9 +150,11 @@ class Glimpse:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What else the plan needs to know."""
+    """What else the plan needs to know. `whole_rows`: of a table that has no more rows than that, all is taken in at
+    once, so its greatest key need not be known."""
 
     greatest: bool = False
+    whole_rows: int = 0
     changed: bool = False
     share: bool = False
     splits: Mapping[Occurrence, tuple[Split, ...]] = field(default_factory=dict)
@@ -209,22 +211,41 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
     if knobs.paused:
         return Look()
     if state.step == 0:
-        return Look(greatest=True)
+        first_fills = _first_fills(shape) and len(shape.walked) == 1 and _is_wished(glimpse, knobs)
+        return Look(greatest=True, whole_rows=glimpse.pace.chunk_rows if first_fills else 0)
     if _may_fill(state, glimpse, knobs):
         forward_matters = not _readable(glimpse) or _forward_due(glimpse, knobs)
         return Look(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
-    if _is_over(state, glimpse):
+    if plan_at_once(state, glimpse.phase, knobs) or _may_verify(glimpse):
         return Look()
     moved, due = _moved(state, glimpse), knobs.target_lag_s <= glimpse.pace.since_commit_s
     return Look(changed=moved, share=moved and due and not shape.anew and _may_be_anew(state, glimpse))
 
 
 def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:
-    """What else the first step needs to know, once the greatest keys are seen."""
+    """What else the first step needs to know, once the greatest keys are seen. What is taken in at once is not cut: an
+    offer is a guess, and behind it the end of the work would be open."""
     begun = _begun(state, seen, shape)
-    if shape.appends and shape.starts_empty and _may_fill(begun, seen.glimpse, knobs):
+    if _is_taken_whole(seen):
+        return Look()
+    if _first_fills(shape) and _may_fill(begun, seen.glimpse, knobs):
         return Look(splits=_next_splits(begun, knobs, shape))
     return Look()
+
+
+def _first_fills(shape: Shape) -> bool:
+    """Whether the first step takes in chunks."""
+    return shape.appends and shape.starts_empty
+
+
+def _is_taken_whole(seen: Seen) -> bool:
+    """Whether the first step takes in everything, as `Look.whole_rows` asks."""
+    return END in seen.greatest.values()
+
+
+def plan_at_once(state: JobState, phase: Phase, knobs: Knobs) -> Finish | None:
+    """What follows from the state alone, without a look."""
+    return Finish() if phase is Phase.FILLING and state.finished() and not knobs.paused else None
 
 
 def plan_step(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
@@ -237,16 +258,13 @@ def plan_step(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
         return _renewal(state) if glimpse.renew else Wait(Reason.PAUSED)
     if _may_fill(state, glimpse, knobs):
         return _fill(state, seen, knobs, shape)
-    if _is_over(state, glimpse):
-        return Finish() if glimpse.phase is Phase.FILLING else Verify(state.versions)
-    return _forward(state, seen, knobs, shape)
+    if _may_verify(glimpse):
+        return Verify(state.versions)
+    return plan_at_once(state, glimpse.phase, knobs) or _forward(state, seen, knobs, shape)
 
 
-def _is_over(state: JobState, glimpse: Glimpse) -> bool:
-    """Whether nothing is left but to verify, or to say so."""
-    return (glimpse.phase is Phase.FILLING and state.finished()) or (
-        glimpse.phase is Phase.VERIFYING and _readable(glimpse)
-    )
+def _may_verify(glimpse: Glimpse) -> bool:
+    return glimpse.phase is Phase.VERIFYING and _readable(glimpse)
 
 
 def _first(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
@@ -255,6 +273,9 @@ def _first(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
     begun = _begun(state, seen, shape)
     if not shape.starts_empty:
         return Step(begun.versions, begun.coverage, write=Write.REPLACE)
+    if _is_taken_whole(seen):
+        uncut = {name: dict.fromkeys(splits, ()) for name, splits in _next_splits(begun, knobs, shape).items()}
+        return _next_chunks(begun, replace(seen, bounds=uncut), knobs, shape)
     return _next_chunks(begun, seen, knobs, shape) if seen.bounds else Step(begun.versions, begun.coverage)
 
 
@@ -386,8 +407,12 @@ def _group_bound(bound: Key, shape: Shape) -> Key:
 
 
 def _may_fill(state: JobState, glimpse: Glimpse, knobs: Knobs) -> bool:
-    wished = not knobs.fill_paused and glimpse.pace.chunks_allowed > 0
-    return wished and not state.finished() and not held_back(glimpse, knobs)
+    return not state.finished() and _is_wished(glimpse, knobs)
+
+
+def _is_wished(glimpse: Glimpse, knobs: Knobs) -> bool:
+    """Whether the user and his limits let anything be filled."""
+    return not knobs.fill_paused and glimpse.pace.chunks_allowed > 0 and not held_back(glimpse, knobs)
 
 
 def held_back(glimpse: Glimpse, knobs: Knobs) -> bool:

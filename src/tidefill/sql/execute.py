@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from tidefill.core.budget import size_text
 from tidefill.definitions import JobDefinition, Kind
-from tidefill.engine import FIRST_CHUNK_ROWS, Engine, Happened, Job
+from tidefill.engine import Engine, Happened, Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.settings import check_setting_names
 from tidefill.sql.explaining import KIND_NAMES, Explanation, explanation, facts, key_text, walk_facts
@@ -349,5 +349,5 @@ def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool)
         case never:
             assert_never(never)
     chunk_rows = settings.get("chunk_rows")
-    told = explanation(create.name, explained, chunk_rows, FIRST_CHUNK_ROWS, with_sql=with_sql)
+    told = explanation(create.name, explained, chunk_rows, with_sql=with_sql)
     return Result(FACTS, tuple(facts(told, explained.definition)), document=told)

@@ -81,10 +81,8 @@ class Explanation:
     sql: str | None
 
 
-def explanation(
-    name: str, explained: Explained, chunk_rows: int | None, first_chunk_rows: int, *, with_sql: bool
-) -> Explanation:
-    """`chunk_rows`: what was asked for. `first_chunk_rows`: where it is left to the clock."""
+def explanation(name: str, explained: Explained, chunk_rows: int | None, *, with_sql: bool) -> Explanation:
+    """`chunk_rows`: what was asked for."""
     from tidefill.views.explain import nodes
     from tidefill.views.plan import Strategy
 
@@ -95,7 +93,7 @@ def explanation(
     driving = {walk.table for walk in walks}
     known = not definition.anew and all(one.rows is not None for one in reads if one.name in driving)
     fixed = chunk_rows or explained.chunk_rows
-    size = fixed or first_chunk_rows
+    size = fixed or explained.first_rows
     return Explanation(
         name=name,
         kind=KIND_NAMES[definition.kind.value],

@@ -1,7 +1,8 @@
 """A Delta table as an upstream: versions by number, both images of a change from the change data feed.
 
 Bounds come from one narrow scan of the walk columns, made when they are first asked for and kept: a sample of keys,
-each of which stands for so many rows. A small table's sample is all of its keys.
+each of which stands for so many rows. A small table's sample is all of its keys. A table that is not to be cut is not
+scanned for that: the log has counted its rows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tidefill.core.keys import Key
+from tidefill.core.sizing import first_rows
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, rest
@@ -26,6 +28,7 @@ from tidefill.upstreams.delta_history import DeltaHistory, Survey, wall_clock_s
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
 KEYS_NAMED_MAX = 10
+KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
 WEIGHT, CHANGE = "__tf_weight", "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
 
@@ -74,6 +77,7 @@ class DeltaUpstream:
         self._history = history or DeltaHistory(spark, path, now_s)
         self._now_s = now_s
         self._sample: Sample | None = None
+        self._counted: tuple[int, int] = (-1, 0)
         self._netted: _Netted | None = None
         self._lost: set[int] = set()
         self._newest_columns: tuple[int, tuple[str, ...]] = (-1, ())
@@ -194,15 +198,22 @@ class DeltaUpstream:
             return Changed.NOTHING if frame.isEmpty() else Changed.SOME
 
     def written(self, after: Version, upto: Version) -> int:
-        """By what the commits say of themselves."""
-        commits = self._history.survey(reach=number_of(after)).commits
+        """By what the commits say of themselves, as of the look that showed these versions."""
+        commits = self._history.known(reach=number_of(after)).commits
         between = range(number_of(after) + 1, number_of(upto) + 1)
         return sum(commits[number].rows for number in between if number in commits)
 
     def count(self, at: Version) -> int:
-        """By the log, mostly, which counts the rows of each file."""
-        with translated(UpstreamReplaced):
-            return self._at(at).count()
+        """By the log, mostly, which counts the rows of each file; asked once for a version."""
+        if self._counted[0] != number_of(at):
+            with translated(UpstreamReplaced):
+                self._counted = number_of(at), self._at(at).count()
+        return self._counted[1]
+
+    def first_rows(self) -> int:
+        """How many rows the first chunk should have."""
+        survey = self._history.survey()
+        return first_rows(self.count(Version(survey.identity, Number(survey.head))), survey.size)
 
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
         """Net changes: the weights of equal rows are added up, so the order of the feed does not matter."""
@@ -270,10 +281,10 @@ class DeltaUpstream:
 
     def _sampled(self, at: Version) -> Sample:
         if self._sample is None:
+            rows = self.count(at)
             with translated(UpstreamReplaced):
                 frame = self._at(at)
                 types = key_types(frame.schema, self._walk)
-                rows = frame.count()
                 share = min(1.0, SAMPLE_KEYS / max(rows, 1))
                 taken = frame if share == 1.0 else frame.sample(share, seed=1)
                 found = taken.select(*collectable(self._walk, types)).collect()
@@ -282,8 +293,10 @@ class DeltaUpstream:
         return self._sample
 
     def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
-        """From the sample."""
-        return self._sampled(at).bounds(split, rows) if rest(split) is not None else ()
+        """From the sample, which a table that is smaller need not have."""
+        if rest(split) is None or (self._sample is None and self.count(at) <= rows):
+            return ()
+        return self._sampled(at).bounds(split, rows)
 
     def greatest(self, at: Version) -> Key | None:
         """NULLs come first in Spark's order of structs too. Of a single column that is never NULL, the log's statistics
@@ -301,8 +314,8 @@ class DeltaUpstream:
         return None if found is None else key_of(tuple(found), types)
 
     def estimate(self) -> int:
-        """The rows that the sample saw."""
-        return 0 if self._sample is None else self._sample.rows
+        """The rows that the sample saw, or that were counted last."""
+        return self._counted[1] if self._sample is None else self._sample.rows
 
     def check_keys(self, at: Version) -> None:
         """Whole."""
@@ -311,7 +324,9 @@ class DeltaUpstream:
             missing = missing | f.col(quoted(name)).isNull()
         with translated(UpstreamReplaced):
             keys = [f.col(quoted(name)) for name in self._key]
-            counted = self._at(at).groupBy(*keys).agg(f.count(f.lit(1)).alias(WEIGHT))
+            places = 1 + self.count(at) // KEYS_AT_A_TIME
+            alike = self._at(at).select(*keys).repartition(places, *keys)
+            counted = alike.groupBy(*keys).agg(f.count(f.lit(1)).alias(WEIGHT))
             wrong = counted.where((f.col(WEIGHT) > 1) | missing).limit(KEYS_NAMED_MAX).collect()
         if wrong:
             named = ", ".join(str(tuple(row)[: len(self._key)]) for row in wrong)

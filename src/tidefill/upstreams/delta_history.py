@@ -108,6 +108,10 @@ class DeltaHistory:
             self._last = goes_on or self._look(last if enough else None, reach, now_s)
         return self._last
 
+    def known(self, *, reach: int) -> Survey:
+        """What was seen last, however long ago, if it has the log from that version on."""
+        return self._last if self._last is not None and self._last.reaches(reach) else self.survey(reach=reach)
+
     def _look(self, last: Survey | None, reach: int | None, now_s: float) -> Survey:
         detail = self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()[0]
         stamp = tuple(detail[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
