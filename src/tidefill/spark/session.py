@@ -167,7 +167,7 @@ def _local_conf(
         "spark.jars": ",".join(map(str, jars)),
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.databricks.delta.snapshotPartitions": str(cores),
-        "spark.sql.files.minPartitionNum": str(4 * cores),  # three tasks on two cores take as long as four
+        "spark.sql.files.maxPartitionBytes": "64m",  # three tasks on two cores take as long as four: more, smaller ones
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.host": "127.0.0.1",

@@ -228,16 +228,15 @@ class DeltaTarget:
         lead, kind = f.col(quoted(self._key[0])), self._lead_type
         ends = [f.min(lead), f.max(lead)] if kind is not None else [f.lit(None), f.lit(None)]
         low_high = ends if kind is None else collectable(ends, [kind, kind])
-        found = changes.agg(
-            *(f.count_if(f.col(MARK) == mark) for mark in "IUD"),
-            f.count_distinct(f.struct(*map(quoted, self._key))),
-            f.count_if(lead.isNull()),
-            *low_high,
+        of_key = [f.count_if(f.col(MARK) == mark).alias(WANTED + mark) for mark in "IUD"]
+        by_key = changes.groupBy(*map(quoted, self._key)).agg(*of_key, f.count(f.lit(1)).alias(FOUND))
+        found = by_key.agg(
+            *(f.sum(WANTED + mark) for mark in "IUD"), f.max(FOUND), f.count_if(lead.isNull()), *low_high
         ).collect()[0]
-        inserted, updated, deleted, keys, nulls, low, high = found
-        if keys != inserted + updated + deleted:
+        *marked, most, nulls, low, high = found
+        if most is not None and most > 1:
             raise self._twice(changes)
-        counts = Counts(inserted, updated, deleted)
+        counts = Counts(*(number or 0 for number in marked))
         if kind is None or nulls or low is None:
             return _Counted(counts)
         first, last = (literal(value, kind) for value in key_of((low, high), [kind, kind]).values)

@@ -1,9 +1,9 @@
 """What a Delta table's log says, asked as seldom and as cheaply as possible; jobs that read one table share it.
 
-DESCRIBE DETAIL costs a tenth of DESCRIBE HISTORY and shows by its stamp whether anything was committed at all. But
-after a commit it costs three times as much, because it works out the table's state. So a table that has just moved is
-asked for its history first: if that goes on where the last one ended, with nothing but writes, it is still the same
-table. Of the history only as much is read as is needed: every commit is a file.
+DESCRIBE DETAIL tells which table it is, but after a commit it costs three times as much as DESCRIBE HISTORY, because it
+works out the table's state. So a table that is known is asked for its history: if that goes on where the last one
+ended, with nothing but writes, it is still the same table. Of the history only as much is read as is needed: every
+commit is a file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -24,7 +23,6 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import table_at
 
 SURVEY_S = 1.0  # how long one look serves
-HISTORY_S = 30.0  # a commit within the millisecond of another leaves the stamp as it is: it is seen this much later
 RECENT_COMMITS = 20
 DEFAULT_KEPT_S = 7 * 24 * 3600.0
 QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"})
@@ -60,17 +58,14 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """One look: the table's identity, its newest commits, how long it keeps removed files, and how many bytes it had
-    when that was last asked. `moved`: something was committed since the look before."""
+    when that was last asked."""
 
     identity: str
     commits: dict[int, Commit]
     whole: bool
     kept_s: float
-    stamp: tuple[Any, ...]
     size: int
     looked_s: float
-    read_s: float
-    moved: bool
 
     @property
     def head(self) -> int:
@@ -104,24 +99,19 @@ class DeltaHistory:
         if last is not None and enough and not fresh and 0 <= now_s - last.looked_s < SURVEY_S:
             return last
         with translated(UpstreamReplaced):
-            goes_on = self._read_on(last, reach, now_s) if last is not None and enough and last.moved else None
-            self._last = goes_on or self._look(last if enough else None, reach, now_s)
+            goes_on = self._read_on(last, reach, now_s) if last is not None and enough else None
+            self._last = goes_on or self._look(reach, now_s)
         return self._last
 
     def known(self, *, reach: int) -> Survey:
         """What was seen last, however long ago, if it has the log from that version on."""
         return self._last if self._last is not None and self._last.reaches(reach) else self.survey(reach=reach)
 
-    def _look(self, last: Survey | None, reach: int | None, now_s: float) -> Survey:
+    def _look(self, reach: int | None, now_s: float) -> Survey:
         detail = self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()[0]
-        stamp = tuple(detail[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
-        if last is not None and stamp == last.stamp and 0 <= now_s - last.read_s < HISTORY_S:
-            return replace(last, looked_s=now_s, moved=False)
         commits, whole = self._commits(reach)
         kept_s = retention_s(detail["properties"].get(RETENTION, ""))
-        moved = last is not None and max(commits) > last.head
-        size = int(detail["sizeInBytes"] or 0)
-        return Survey(str(detail["id"]), commits, whole, kept_s, stamp, size, now_s, now_s, moved)
+        return Survey(str(detail["id"]), commits, whole, kept_s, int(detail["sizeInBytes"] or 0), now_s)
 
     def _read_on(self, last: Survey, reach: int | None, now_s: float) -> Survey | None:
         """The look after `last`, if the history shows that it is the same table."""
@@ -130,8 +120,7 @@ class DeltaHistory:
         same = last.head in both and all(last.commits[version] == commits[version] for version in both)
         if not same or not all(commit.plain for version, commit in commits.items() if version > last.head):
             return None
-        moved = max(commits) > last.head
-        return replace(last, commits=commits, whole=whole, stamp=(), looked_s=now_s, read_s=now_s, moved=moved)
+        return replace(last, commits=commits, whole=whole, looked_s=now_s)
 
     def _commits(self, reach: int | None) -> tuple[dict[int, Commit], bool]:
         """From that version on, if the log goes back so far; and whether there is no more to read."""
