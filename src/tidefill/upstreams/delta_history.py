@@ -3,7 +3,8 @@
 DESCRIBE DETAIL tells which table it is, but after a commit it costs three times as much as DESCRIBE HISTORY, because it
 works out the table's state. So a table that is known is asked for its history: if that goes on where the last one
 ended, with nothing but writes, it is still the same table. Of the history only as much is read as is needed: every
-commit is a file.
+commit is a file. A table that has been quiet for a while is asked in two cheaper ways: whether there is a version after
+the last one, and for the stamp that DESCRIBE DETAIL gives it, which costs little as long as nothing is committed.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
 from tidefill.core.confirm import payload_from_text
@@ -23,6 +26,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import table_at
 
 SURVEY_S = 1.0  # how long one look serves
+QUIET_S = 5.0  # after which a table that has not moved is quiet
 RECENT_COMMITS = 20
 DEFAULT_KEPT_S = 7 * 24 * 3600.0
 QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"})
@@ -58,7 +62,8 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """One look: the table's identity, its newest commits, how long it keeps removed files, and how many bytes it had
-    when that was last asked."""
+    when that was last asked. `stamp`: by which DESCRIBE DETAIL shows that nothing was committed since, if it was asked
+    at that version."""
 
     identity: str
     commits: dict[int, Commit]
@@ -66,6 +71,7 @@ class Survey:
     kept_s: float
     size: int
     looked_s: float
+    stamp: tuple[Any, ...] = ()
 
     @property
     def head(self) -> int:
@@ -88,6 +94,7 @@ class DeltaHistory:
 
     def __init__(self, spark: SparkSession, path: str, now_s: Callable[[], float] = wall_clock_s) -> None:
         self._spark = spark
+        self._path = path
         self._table = table_at(path)
         self._now_s = now_s
         self._last: Survey | None = None
@@ -99,7 +106,7 @@ class DeltaHistory:
         if last is not None and enough and not fresh and 0 <= now_s - last.looked_s < SURVEY_S:
             return last
         with translated(UpstreamReplaced):
-            goes_on = self._read_on(last, reach, now_s) if last is not None and enough else None
+            goes_on = self._go_on(last, reach, now_s) if last is not None and enough else None
             self._last = goes_on or self._look(reach, now_s)
         return self._last
 
@@ -108,10 +115,32 @@ class DeltaHistory:
         return self._last if self._last is not None and self._last.reaches(reach) else self.survey(reach=reach)
 
     def _look(self, reach: int | None, now_s: float) -> Survey:
-        detail = self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()[0]
+        detail = self._detail()
         commits, whole = self._commits(reach)
         kept_s = retention_s(detail["properties"].get(RETENTION, ""))
         return Survey(str(detail["id"]), commits, whole, kept_s, int(detail["sizeInBytes"] or 0), now_s)
+
+    def _detail(self) -> Row:
+        return self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()[0]
+
+    def _go_on(self, last: Survey, reach: int | None, now_s: float) -> Survey | None:
+        """The look after `last`, if it is the same table."""
+        if now_s - last.looked_s < QUIET_S or self._has(last.head + 1):
+            return self._read_on(last, reach, now_s)
+        detail = self._detail()
+        stamp = tuple(detail[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
+        if stamp == last.stamp:
+            return replace(last, looked_s=now_s)
+        found = self._read_on(last, reach, now_s) if detail["id"] == last.identity else None
+        return found if found is None or found.head > last.head else replace(found, stamp=stamp)
+
+    def _has(self, version: int) -> bool:
+        """Whether there may be that version, which is a look at the names of the log's files."""
+        try:
+            _ = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).schema
+        except PySparkException as error:
+            return error.getCondition() != "DELTA_VERSION_NOT_FOUND"
+        return True
 
     def _read_on(self, last: Survey, reach: int | None, now_s: float) -> Survey | None:
         """The look after `last`, if the history shows that it is the same table."""
@@ -120,7 +149,7 @@ class DeltaHistory:
         same = last.head in both and all(last.commits[version] == commits[version] for version in both)
         if not same or not all(commit.plain for version, commit in commits.items() if version > last.head):
             return None
-        return replace(last, commits=commits, whole=whole, looked_s=now_s)
+        return replace(last, commits=commits, whole=whole, looked_s=now_s, stamp=())
 
     def _commits(self, reach: int | None) -> tuple[dict[int, Commit], bool]:
         """From that version on, if the log goes back so far; and whether there is no more to read."""

@@ -1,0 +1,94 @@
+"""How a Delta table's log is asked: no more than is needed, and never so little that another table passes for it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidefill.spark.names import table_at
+from tidefill.upstreams.delta_history import QUIET_S, DeltaHistory
+
+
+class Asked:
+    """A table, its history, and which questions were put to Spark."""
+
+    def __init__(self, spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.spark = spark
+        self.path = path
+        self.now_s = 1000.0
+        self.questions: list[str] = []
+        self.make()
+        self.history = DeltaHistory(spark, str(path), lambda: self.now_s)
+        put = spark.sql
+
+        def sql(text: str) -> object:
+            self.questions.append(" ".join(text.split()[:2]))
+            return put(text)
+
+        monkeypatch.setattr(spark, "sql", sql)
+
+    def make(self) -> None:
+        self.spark.range(2).write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(self.path))
+
+    def write(self) -> None:
+        self.spark.range(1).write.format("delta").mode("append").save(str(self.path))
+
+    def look(self, after_s: float = 2.0) -> tuple[int, list[str]]:
+        """The head, and what was asked to know it."""
+        self.now_s += after_s
+        self.questions.clear()
+        return self.history.survey(fresh=True).head, [*self.questions]
+
+
+@pytest.fixture
+def asked(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    made = Asked(spark, tmp_path / "table", monkeypatch)
+    assert made.look() == (0, ["DESCRIBE DETAIL", "DESCRIBE HISTORY"])
+    return made
+
+
+def test_a_table_that_is_known_is_asked_for_its_history_alone(asked: Asked) -> None:
+    assert asked.look() == (0, ["DESCRIBE HISTORY"])
+    asked.write()
+    assert asked.look() == (1, ["DESCRIBE HISTORY"])
+    asked.write()
+    assert asked.look(QUIET_S) == (2, ["DESCRIBE HISTORY"]), "also one that was quiet"
+
+
+def test_a_quiet_table_is_asked_only_whether_it_is_still_the_same(asked: Asked) -> None:
+    assert asked.look(QUIET_S) == (0, ["DESCRIBE DETAIL", "DESCRIBE HISTORY"])
+    for _ in range(2):
+        assert asked.look(QUIET_S) == (0, ["DESCRIBE DETAIL"])
+    asked.write()
+    assert asked.look(QUIET_S) == (1, ["DESCRIBE HISTORY"])
+
+
+@pytest.mark.parametrize("after_s", [2.0, QUIET_S])
+def test_another_table_at_the_path_is_noticed(asked: Asked, after_s: float) -> None:
+    # R31
+    asked.look(QUIET_S)
+    before = asked.history.survey().identity
+    shutil.rmtree(asked.path)
+    asked.make()
+    assert asked.look(after_s)[0] == 0
+    assert asked.history.survey().identity != before
+
+
+@pytest.mark.parametrize("after_s", [2.0, QUIET_S])
+def test_a_table_that_went_back_is_noticed(asked: Asked, tmp_path: Path, after_s: float) -> None:
+    # R31
+    shutil.copytree(asked.path, tmp_path / "backup")
+    asked.write()
+    assert asked.look()[0] == 1
+    assert asked.look(QUIET_S)[0] == 1
+    shutil.rmtree(asked.path)
+    shutil.copytree(tmp_path / "backup", asked.path)
+    assert asked.look(after_s)[0] == 0
+
+
+def test_what_is_no_write_is_looked_into(asked: Asked) -> None:
+    asked.spark.sql(f"ALTER TABLE {table_at(str(asked.path))} SET TBLPROPERTIES ('a' = 'b')")
+    assert asked.look() == (1, ["DESCRIBE HISTORY", "DESCRIBE DETAIL", "DESCRIBE HISTORY"])
