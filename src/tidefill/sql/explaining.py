@@ -210,10 +210,17 @@ def _read(one: Read) -> str:
 
 def _estimates(told: Explanation) -> Iterator[tuple[str, object]]:
     yield "estimated rows", "not known yet" if told.rows is None else told.rows
-    rows = f"{told.chunk_rows:,}"
-    yield "rows in a chunk", rows if told.chunk_rows_fixed else f"{rows} at first, then by the time that one takes"
+    yield "rows in a chunk", _in_a_chunk(told)
     if told.chunks is not None:
         yield "chunks", told.chunks if told.chunk_rows_fixed else f"at most about {told.chunks}"
+
+
+def _in_a_chunk(told: Explanation) -> str:
+    if told.chunk_rows_fixed:
+        return f"{told.chunk_rows:,}"
+    if told.rows is not None and told.rows <= told.chunk_rows:
+        return "all of them"
+    return f"{told.chunk_rows:,} at first, then by the time that one takes"
 
 
 def walk_facts(definition: JobDefinition) -> Iterator[tuple[str, object]]:
