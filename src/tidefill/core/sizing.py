@@ -15,7 +15,7 @@ CHEAP_GROWTH = 1.5
 START_ROWS = 10_000
 CEILING_ROWS = 10_000_000
 FIRST_ROWS = 5_000_000  # where nothing is known of their size: to double from fewer would cost a commit each time
-FIRST_BYTES = 512 << 20  # of files, which two cores read and write in about TARGET_S
+FIRST_BYTES = 512 << 20  # of files, which two cores read and write within TARGET_S
 FIRST_ROWS_MAX = 50_000_000
 
 
