@@ -48,8 +48,8 @@ def test_a_small_table_is_not_asked_for_its_greatest_key(monkeypatch: pytest.Mon
     machine.prepare({})
     truth = machine.recover(stage.job, None)
 
-    def ends(chunk_rows: int) -> object:
-        look = machine.glimpse(stage.job, truth, Pace(chunk_rows=chunk_rows), 0.0)
+    def ends(whole_rows: int) -> object:
+        look = machine.glimpse(stage.job, truth, Pace(whole_rows=whole_rows), 0.0)
         return machine.look(truth, look, Knobs()).greatest
 
     assert ends(6) == dict.fromkeys(machine.shape.walked, END)

@@ -82,8 +82,8 @@ class Backfill(Generic[F]):
         first_rows: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: up to
-        so many that were written it is not asked how many there are. `first_rows`: of the first chunk, if that is
-        known."""
+        so many that were written it is not asked how many there are. `first_rows`: how many
+        may be taken in at first, if anything is known of their size."""
         self._by_key = by_key
         self.first_rows = first_rows
         self._few_rows = few_rows
@@ -202,14 +202,13 @@ class Backfill(Generic[F]):
         }
 
     def _look_at_ends(self, glimpse: Glimpse, whole_rows: int) -> dict[Occurrence, Key | None]:
-        """The greatest keys; the end of all keys where everything is taken in at once. (Versions that do not last
-        belong to servers, which count nothing exactly, and know their greatest key by its index.)"""
-        ends: dict[Occurrence, Key | None] = {}
-        for name in self.shape.walked:
-            upstream, head = self._upstream(name), self._head_of(name, glimpse)
-            is_whole = bool(whole_rows) and upstream.lasting and upstream.count(head) <= whole_rows
-            ends[name] = END if is_whole else upstream.greatest(head)
-        return ends
+        """The greatest keys; END where everything is taken in at once. (Versions that do not last belong to servers,
+        which count nothing exactly, and know their greatest key by its index.)"""
+        walked = {name: (self._upstream(name), self._head_of(name, glimpse)) for name in self.shape.walked}
+        may_be_whole = bool(whole_rows and walked) and all(upstream.lasting for upstream, _ in walked.values())
+        if may_be_whole and sum(upstream.count(head) for upstream, head in walked.values()) <= whole_rows:
+            return dict.fromkeys(walked, END)
+        return {name: upstream.greatest(head) for name, (upstream, head) in walked.items()}
 
     def _look_at_changes(self, state: JobState, glimpse: Glimpse, asked: Look) -> Changed:
         worst = Changed.NOTHING

@@ -115,9 +115,13 @@ class Explained:
     @property
     def first_rows(self) -> int:
         """The size of the first chunk, where it is left to the clock."""
-        if self.plan is not None or self.definition.connection:
-            return FIRST_ROWS
-        return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs))
+        return self.whole_rows if self.drivers is None or self.drivers.appends else FIRST_ROWS
+
+    @property
+    def whole_rows(self) -> int:
+        """How many rows may be taken in at once, where that is left to the clock."""
+        walked = {part.table for part in self.definition.parts if part.walk} or {self.definition.input}
+        return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs if size.name in walked))
 
 
 class Lake:
@@ -424,9 +428,7 @@ class Lake:
         with translated(UpstreamReplaced):
             derivation = _derivation(definition, self._empty(table, session))
             schema = derivation.nothing().schema
-        return self._machine(
-            job, definition, session, {INPUT: upstream}, derivation, schema, first_rows=upstream.first_rows
-        )
+        return self._machine(job, definition, session, {INPUT: upstream}, derivation, schema, walked=[upstream])
 
     def _build_compiled(
         self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
@@ -455,7 +457,8 @@ class Lake:
         schema = view.nothing().schema
         _refuse_another_plan(definition, plan, schema, drivers)
         rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
-        return self._machine(job, definition, session, upstreams, view, schema, rounded)
+        walked = [upstreams[part.table] for part in definition.parts if part.walk]
+        return self._machine(job, definition, session, upstreams, view, schema, rounded, walked)
 
     def _narrow(self, table: Input, session: SparkSession, reads: Sequence[str], walk: Sequence[str] = ()) -> DataFrame:
         """No rows of the input, but those of its columns that a job needs; UpstreamReplaced if it has lost one."""
@@ -498,12 +501,17 @@ class Lake:
         derivation: Derivation[DataFrame],
         schema: StructType,
         rounded: Sequence[str] = (),
-        first_rows: Callable[[], int | None] = lambda: None,
+        walked: Sequence[DeltaUpstream] = (),
     ) -> Backfill[DataFrame]:
         path = self.path(job, job.generation)
         target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded)
         by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
-        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex, by_key=by_key, first_rows=first_rows)
+
+        def first() -> int | None:
+            sizes = [upstream.size() for upstream in walked]
+            return first_rows(sum(rows for rows, _ in sizes), sum(size for _, size in sizes)) if sizes else None
+
+        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex, by_key=by_key, first_rows=first)
 
     def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:
         session = job_session(self.spark)

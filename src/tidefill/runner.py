@@ -307,7 +307,8 @@ class Runner:
         fixed = job.settings.chunk_rows
         if fixed is not None:
             return replace(self._start, rows=fixed, fixed=True)
-        return replace(self._start, rows=machine.first_rows() or self._start.rows)
+        known = machine.first_rows() or self._start.rows
+        return replace(self._start, rows=known if machine.shape.appends else self._start.rows, whole_rows=known)
 
     def _prepare(self, job: Job, active: _Active) -> Job:
         for resource in active.machine.resources:
@@ -356,6 +357,7 @@ class Runner:
             active.pace,
             since_commit_s=max(0.0, now_s - active.committed_s),
             chunk_rows=rows,
+            whole_rows=sizing.whole_rows(active.sizing, limit),
             chunks_allowed=throttle.chunks_allowed(active.bucket, limit, rows, job.settings.parallelism),
             tokens_in_s=throttle.wait_s(active.bucket, limit, rows),
         )
@@ -366,7 +368,8 @@ class Runner:
         try:
             after = active.machine.execute(job, truth, step)
         except Unavailable:
-            active.sizing = sizing.after_trouble(active.sizing) if step.chunks else active.sizing
+            filled = step.chunks or not truth.state.step
+            active.sizing = sizing.after_trouble(active.sizing) if filled else active.sizing
             raise
         ended_s = self._clock.now_s()
         if after.state.versions != truth.state.versions:

@@ -1,6 +1,7 @@
 """How large chunks get, under several laws of what a fill costs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from tidefill.core.sizing import (
     after_trouble,
     chunk_rows,
     first_rows,
+    whole_rows,
 )
 
 BILLION = 10**9
@@ -57,6 +59,14 @@ def test_a_first_chunk_has_as_many_rows_as_two_cores_write_in_its_time() -> None
     assert first_rows(0, 0) == first_rows(0, 1000) == FIRST_ROWS, "nothing is known"
 
 
+def test_how_much_is_taken_in_at_once() -> None:
+    assert whole_rows(Sizing(rows=7), None) == 7
+    assert whole_rows(Sizing(rows=7, whole_rows=90), None) == 90
+    assert whole_rows(Sizing(rows=7, whole_rows=90), 1000) == 0, "a limit counts the rows of chunks"
+    for fixed in (False, True):
+        assert whole_rows(after_trouble(Sizing(rows=7, whole_rows=90, fixed=fixed)), None) == 0, "not tried again"
+
+
 def test_a_slow_first_fill_is_forgiven() -> None:
     """The first fill pays for what is started then: it says little about the ones to come."""
     sizing = after_fill(Sizing(), 45.0)
@@ -80,7 +90,7 @@ def test_trouble_halves_and_success_grows_again() -> None:
 def test_a_size_on_request_stays() -> None:
     fixed = Sizing(rows=7, fixed=True)
     assert after_fill(fixed, 0.1) == fixed
-    assert after_trouble(fixed) == fixed
+    assert after_trouble(fixed) == replace(fixed, whole_rows=0)
 
 
 def test_a_rate_limit_bounds_a_chunk() -> None:

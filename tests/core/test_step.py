@@ -119,7 +119,7 @@ COVERED = walk.whole()
 
 def test_the_first_step_fixes_the_work() -> None:
     look = glimpse(head=7)
-    assert plan_look(initial(1), look, ONE, MERGED) == Look(greatest=True)
+    assert plan_look(initial(1), look, ONE, REPLICA) == Look(greatest=True)
     step = plan_step(initial(1), Seen(look, greatest={"t": key(20)}), ONE, REPLICA)
     assert step == Step({"t": version(7)}, {"t": walk.start(key(20))})
     assert isinstance(step, Step)
@@ -146,27 +146,26 @@ def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -
 
 
 # R7: a table smaller than a chunk
-def test_a_table_that_one_chunk_takes_in_is_done_by_the_first_step() -> None:
-    look = glimpse(head=7, pace=Pace(chunk_rows=9))
-    assert plan_look(initial(1), look, ONE, REPLICA) == Look(greatest=True, whole_rows=9)
-    ends = Seen(look, greatest={"t": END})
-    assert plan_first_look(initial(1), ends, ONE, REPLICA) == Look(), "it is not cut"
-    step = plan_step(initial(1), ends, ONE, REPLICA)
-    assert chunks(step) == (Range(None, END),)
+@pytest.mark.parametrize("shape", [REPLICA, MERGED, UNION, GROUPED, SELF_JOIN])
+def test_what_is_taken_in_at_once_is_done_by_the_first_step(shape: Shape) -> None:
+    look = glimpse(head=7, pace=Pace(chunk_rows=2, whole_rows=9))
+    assert plan_look(initial(1), look, ONE, shape) == Look(greatest=True, whole_rows=9)
+    ends = Seen(look, greatest=dict.fromkeys(shape.walked, END))
+    assert plan_first_look(initial(1), ends, ONE, shape) == Look(), "it is not cut"
+    step = plan_step(initial(1), ends, ONE, shape)
+    assert step == Step({"t": version(7)}, dict.fromkeys(shape.tables, walk.whole()), write=Write.REPLACE)
     assert isinstance(step, Step)
-    assert apply(initial(1), step).coverage["t"] == walk.whole()
+    assert apply(initial(1), step).finished()
 
 
-def test_where_the_first_step_takes_in_nothing_the_end_has_to_be_known() -> None:
-    """Else what is written behind it would be filled too, and a hot tail would be chased."""
-    limited = glimpse(pace=Pace(chunks_allowed=0))
-    for look, knobs, shape in [
-        (glimpse(), Knobs(fill_paused=True), REPLICA),
-        (limited, ONE, REPLICA),
-        (glimpse(), ONE, MERGED),
-        (glimpse(), ONE, UNION),
+def test_what_may_not_be_filled_is_not_taken_in_at_once() -> None:
+    pace = Pace(chunk_rows=2, whole_rows=9)
+    for look, knobs in [
+        (glimpse(pace=pace), Knobs(fill_paused=True)),
+        (glimpse(pace=replace(pace, chunks_allowed=0)), ONE),
+        (glimpse(pace=pace, kept=Kept(11, 11)), SMALL),
     ]:
-        assert plan_look(initial(1), look, knobs, shape) == Look(greatest=True)
+        assert plan_look(initial(1), look, knobs, REPLICA) == Look(greatest=True)
 
 
 # R7: an empty table

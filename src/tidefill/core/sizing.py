@@ -22,17 +22,19 @@ FIRST_ROWS_MAX = 50_000_000
 @dataclass(frozen=True, slots=True)
 class Sizing:
     """The rows of the next chunk, and what the last smaller chunk cost. While that is unknown a larger one is tried:
-    the first fill may be slow for its fixed cost alone."""
+    the first fill may be slow for its fixed cost alone. `whole_rows`: how many may be taken in at once, by the query
+    over all of them, if that is not as many as in a chunk."""
 
     rows: int = START_ROWS
     ceiling_rows: int = CEILING_ROWS
     fixed: bool = False
     smaller_s: float | None = None
+    whole_rows: int | None = None
 
 
 def first_rows(rows: int, size_bytes: int) -> int:
-    """The rows of the first chunk of a table that has so many, in files of that size, where a fill is an append, which
-    holds nothing of them in memory."""
+    """How many rows may be taken in at first of a table that has so many, in files of that size: by an append, or by a
+    query over all of them, neither of which holds them in memory."""
     if not rows or not size_bytes:
         return FIRST_ROWS
     return min(max(FIRST_BYTES * rows // size_bytes, START_ROWS), FIRST_ROWS_MAX)
@@ -51,7 +53,15 @@ def after_fill(sizing: Sizing, took_s: float) -> Sizing:
 
 def after_trouble(sizing: Sizing) -> Sizing:
     """The size after a fill that failed for want of memory or time."""
-    return sizing if sizing.fixed else replace(sizing, rows=max(1, sizing.rows // 2), smaller_s=None)
+    smaller = replace(sizing, whole_rows=0)
+    return smaller if sizing.fixed else replace(smaller, rows=max(1, sizing.rows // 2), smaller_s=None)
+
+
+def whole_rows(sizing: Sizing, rate_limit: int | None) -> int:
+    """How many rows may be taken in at once; none under a rate limit, which counts the rows of chunks."""
+    if rate_limit is not None:
+        return 0
+    return sizing.rows if sizing.whole_rows is None else sizing.whole_rows
 
 
 def chunk_rows(sizing: Sizing, rate_limit: int | None) -> int:

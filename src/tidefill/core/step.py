@@ -121,7 +121,8 @@ class TableSeen:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The time spent on steps with and without chunks, the last step's kind, and what the rate limit allows now."""
+    """The time spent on steps with and without chunks, the last step's kind, and what the rate limit allows now.
+    `whole_rows`: how many rows may be taken in at once, by the query over all of them."""
 
     forward_s: float = 0.0
     fill_s: float = 0.0
@@ -129,6 +130,7 @@ class Pace:
     forwarded_last: bool = False
     since_commit_s: float = 0.0
     chunk_rows: int = 1
+    whole_rows: int = 0
     chunks_allowed: int = PARALLELISM_MAX
     tokens_in_s: float | None = 0.0
 
@@ -150,8 +152,8 @@ class Glimpse:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What else the plan needs to know. `whole_rows`: of a table that has no more rows than that, all is taken in at
-    once, so its greatest key need not be known."""
+    """What else the plan needs to know. `whole_rows`: where there are no more rows than that, all of them are taken in
+    at once, so the greatest keys need not be known: END stands for them."""
 
     greatest: bool = False
     whole_rows: int = 0
@@ -211,8 +213,7 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
     if knobs.paused:
         return Look()
     if state.step == 0:
-        first_fills = _first_fills(shape) and len(shape.walked) == 1 and _is_wished(glimpse, knobs)
-        return Look(greatest=True, whole_rows=glimpse.pace.chunk_rows if first_fills else 0)
+        return Look(greatest=True, whole_rows=glimpse.pace.whole_rows if _is_wished(glimpse, knobs) else 0)
     if _may_fill(state, glimpse, knobs):
         forward_matters = not _readable(glimpse) or _forward_due(glimpse, knobs)
         return Look(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
@@ -223,24 +224,11 @@ def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> 
 
 
 def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:
-    """What else the first step needs to know, once the greatest keys are seen. What is taken in at once is not cut: an
-    offer is a guess, and behind it the end of the work would be open."""
+    """What else the first step needs to know, once the greatest keys are seen."""
     begun = _begun(state, seen, shape)
-    if _is_taken_whole(seen):
-        return Look()
-    if _first_fills(shape) and _may_fill(begun, seen.glimpse, knobs):
+    if shape.appends and shape.starts_empty and _may_fill(begun, seen.glimpse, knobs):
         return Look(splits=_next_splits(begun, knobs, shape))
     return Look()
-
-
-def _first_fills(shape: Shape) -> bool:
-    """Whether the first step takes in chunks."""
-    return shape.appends and shape.starts_empty
-
-
-def _is_taken_whole(seen: Seen) -> bool:
-    """Whether the first step takes in everything, as `Look.whole_rows` asks."""
-    return END in seen.greatest.values()
 
 
 def plan_at_once(state: JobState, phase: Phase, knobs: Knobs) -> Finish | None:
@@ -269,21 +257,18 @@ def _may_verify(glimpse: Glimpse) -> bool:
 
 def _first(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
     """Fix the work, and take in the first chunks if they can be appended. Where there are outputs without any chunk,
-    they are the first."""
+    they are the first; where there is little to fill, all of them are."""
     begun = _begun(state, seen, shape)
-    if not shape.starts_empty:
+    if not shape.starts_empty or END in seen.greatest.values():
         return Step(begun.versions, begun.coverage, write=Write.REPLACE)
-    if _is_taken_whole(seen):
-        uncut = {name: dict.fromkeys(splits, ()) for name, splits in _next_splits(begun, knobs, shape).items()}
-        return _next_chunks(begun, replace(seen, bounds=uncut), knobs, shape)
     return _next_chunks(begun, seen, knobs, shape) if seen.bounds else Step(begun.versions, begun.coverage)
 
 
 def _begun(state: JobState, seen: Seen, shape: Shape) -> JobState:
     """What lies above the greatest key is Done at once, and so is every occurrence taken whole."""
+    walked = {name: greatest for name, greatest in seen.greatest.items() if greatest != END}
     coverage = {
-        name: walk.start(_group_end(seen.greatest[name], shape)) if name in shape.walked else walk.whole()
-        for name in shape.tables
+        name: walk.start(_group_end(walked[name], shape)) if name in walked else walk.whole() for name in shape.tables
     }
     return replace(state, versions={table: look.head for table, look in seen.glimpse.tables.items()}, coverage=coverage)
 

@@ -93,7 +93,8 @@ def explanation(name: str, explained: Explained, chunk_rows: int | None, *, with
     driving = {walk.table for walk in walks}
     known = not definition.anew and all(one.rows is not None for one in reads if one.name in driving)
     fixed = chunk_rows or explained.chunk_rows
-    size = fixed or explained.first_rows
+    at_once = known and explained.rows <= explained.whole_rows
+    size = fixed or (explained.whole_rows if at_once else explained.first_rows)
     return Explanation(
         name=name,
         kind=KIND_NAMES[definition.kind.value],

@@ -15,7 +15,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tidefill.core.keys import Key
-from tidefill.core.sizing import first_rows
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, rest
@@ -210,10 +209,10 @@ class DeltaUpstream:
                 self._counted = number_of(at), self._at(at).count()
         return self._counted[1]
 
-    def first_rows(self) -> int:
-        """How many rows the first chunk should have."""
+    def size(self) -> tuple[int, int]:
+        """How many rows it has, and bytes."""
         survey = self._history.survey()
-        return first_rows(self.count(Version(survey.identity, Number(survey.head))), survey.size)
+        return self.count(Version(survey.identity, Number(survey.head))), survey.size
 
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
         """Net changes: the weights of equal rows are added up, so the order of the feed does not matter."""
