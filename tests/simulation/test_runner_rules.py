@@ -8,13 +8,16 @@ import pytest
 
 from tests.simulation.stage import Stage, row, rows
 from tidefill.core import jobs
+from tidefill.core.confirm import Payload
 from tidefill.core.jobs import Pause
 from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
 from tidefill.errors import Unavailable
+from tidefill.ports import Replace, TargetWrite
 from tidefill.testing.memory_delta import DeltaLike
 from tidefill.testing.memory_target import MemoryTarget
 from tidefill.testing.script import Setup
+from tidefill.testing.tables import Frame
 
 DELTA = Setup(chunk_rows=6)
 
@@ -38,6 +41,23 @@ def test_a_verification_can_be_left_out_but_not_the_look_at_the_keys(monkeypatch
     stage.go_live()
     assert "not verified, as it was asked" in told(stage)
     assert looks
+
+
+def test_what_cannot_be_taken_in_at_once_is_filled_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # R7, C18
+    tried = list[str]()
+    commit = MemoryTarget.commit
+
+    def too_much_at_once(self: MemoryTarget, write: TargetWrite[Frame], payload: Payload) -> None:
+        tried.append(type(write).__name__)
+        if isinstance(write, Replace):
+            raise Unavailable("out of memory")
+        commit(self, write, payload)
+
+    monkeypatch.setattr(MemoryTarget, "commit", too_much_at_once)
+    stage = Stage(DELTA, rows=rows(6))
+    stage.go_live()
+    assert tried == ["Replace", "Append"]
 
 
 def test_a_notice_is_told_once_whoever_runs_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
