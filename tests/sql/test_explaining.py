@@ -124,6 +124,14 @@ def test_what_is_computed_anew() -> None:
     assert (found.incremental, found.strategy, found.walks, found.rows, found.sql) == (False, "anew", (), None, sql)
 
 
+def test_a_table_that_is_small_is_one_query() -> None:
+    small = replace(ROW_WISE, rows=70, inputs=(Size("events", 70, 2000),))
+    assert read(small)["rows in a chunk"] == "all of them, by one query"
+    assert read(small, 60)["rows in a chunk"] == "60"
+    server = Explained(ORDERS, True, 70, V, inputs=(Size("shop.public.orders", 70),))
+    assert read(server)["rows in a chunk"] == "5,000,000 at first, then by the time that one takes"
+
+
 def test_a_replica_of_another_database() -> None:
     found = read(Explained(ORDERS, True, 70, V, ("a notice",), inputs=(Size("shop.public.orders", 70),)))
     assert (found["makes"], found["reads"]) == ("replica x", "shop.public.orders: about 70 rows")

@@ -196,7 +196,7 @@ def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, o
             yield "plan", "\n".join(map(str, told.nodes))
         yield "filled", filled(told.appends, told.starts_empty, told.whole_groups)
         yield from walk_facts(definition)
-        yield from _estimates(told)
+        yield from _estimates(told, by_server=bool(definition.connection))
     for notice in told.notices:
         yield "notice", notice
     if told.sql is not None:
@@ -209,18 +209,19 @@ def _read(one: Read) -> str:
     return ": ".join(part for part in (one.name, ", ".join(sizes)) if part)
 
 
-def _estimates(told: Explanation) -> Iterator[tuple[str, object]]:
+def _estimates(told: Explanation, *, by_server: bool) -> Iterator[tuple[str, object]]:
     yield "estimated rows", "not known yet" if told.rows is None else told.rows
-    yield "rows in a chunk", _in_a_chunk(told)
+    yield "rows in a chunk", _in_a_chunk(told, by_server=by_server)
     if told.chunks is not None:
         yield "chunks", told.chunks if told.chunk_rows_fixed else f"at most about {told.chunks}"
 
 
-def _in_a_chunk(told: Explanation) -> str:
+def _in_a_chunk(told: Explanation, *, by_server: bool) -> str:
+    """What a server says of its tables is a guess, so they are never computed at once."""
     if told.chunk_rows_fixed:
         return f"{told.chunk_rows:,}"
-    if told.rows is not None and told.rows <= told.chunk_rows:
-        return "all of them"
+    if told.rows is not None and told.rows <= told.chunk_rows and not by_server:
+        return "all of them, by one query"
     return f"{told.chunk_rows:,} at first, then by the time that one takes"
 
 
