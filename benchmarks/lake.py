@@ -150,6 +150,7 @@ def follow(engine: Engine, service: Service, source: str) -> int:
     while True:
         row = engine._store.find("view")
         assert row is not None
+        assert row.failure is None, row.failure
         anchor = anchor_from_text(row.anchor)
         assert anchor is not None
         if version_of(anchor) == head:

@@ -82,8 +82,8 @@ class Backfill(Generic[F]):
         first_rows: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: up to
-        so many that were written it is not asked how many there are. `first_rows`: how many
-        may be taken in at first, if anything is known of their size."""
+        so many that were written it is not asked how many there are. `first_rows`: how many may be taken in at first,
+        if anything is known of their size."""
         self._by_key = by_key
         self.first_rows = first_rows
         self._few_rows = few_rows

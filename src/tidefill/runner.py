@@ -304,9 +304,12 @@ class Runner:
         return job, active
 
     def _sizing(self, job: Job, machine: Machine) -> Sizing:
+        """Tables are asked for their size only where there is something to fill."""
         fixed = job.settings.chunk_rows
         if fixed is not None:
             return replace(self._start, rows=fixed, fixed=True)
+        if job.published == job.generation:
+            return self._start
         known = machine.first_rows() or self._start.rows
         return replace(self._start, rows=known if machine.shape.appends else self._start.rows, whole_rows=known)
 

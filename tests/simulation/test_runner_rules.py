@@ -9,11 +9,12 @@ import pytest
 from tests.simulation.stage import Stage, row, rows
 from tidefill.core import jobs
 from tidefill.core.confirm import Payload
-from tidefill.core.jobs import Pause
+from tidefill.core.jobs import Job, Pause
 from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
 from tidefill.errors import Unavailable
 from tidefill.ports import Replace, TargetWrite
+from tidefill.runner import Machine
 from tidefill.testing.memory_delta import DeltaLike
 from tidefill.testing.memory_target import MemoryTarget
 from tidefill.testing.script import Setup
@@ -58,6 +59,24 @@ def test_what_cannot_be_taken_in_at_once_is_filled_by_chunks(monkeypatch: pytest
     stage = Stage(DELTA, rows=rows(6))
     stage.go_live()
     assert tried == ["Replace", "Append"]
+
+
+def test_only_who_has_something_to_fill_asks_for_the_size_of_its_input() -> None:
+    stage = Stage(Setup(chunk_rows=None), rows=rows(6))
+    asked = list[Life]()
+    build = stage.runners[-1]._build
+
+    def watched(job: Job) -> Machine:
+        machine = build(job)
+        machine.first_rows = lambda: asked.append(stage.job.life)
+        return machine
+
+    stage.runners[-1]._build = watched
+    stage.go_live()
+    assert asked == [Life.CREATED]
+    stage.runners[-1]._let_go(stage.job_id)
+    stage.rest()
+    assert asked == [Life.CREATED], "it is live"
 
 
 def test_a_notice_is_told_once_whoever_runs_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
