@@ -11,8 +11,8 @@ import pytest
 from tests.incremental.history import run
 from tests.incremental.queries import DIRECTED
 from tests.incremental.world import World, connected
-from tidefill.views.changes import Script
 from tidefill.views.limits import Reading, origins
+from tidefill.views.statement import Script
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.incremental.queries import DIRECTED
 from tests.incremental.world import Walks, World, connected, some_walks
 from tidefill.views import changes, drivers, keys, limits, lowering, plan, sums, texts, using
 from tidefill.views.changes import Changes
-from tidefill.views.relations import LeftJoin, Matched, Relation, scans
+from tidefill.views.relations import InnerJoin, LeftJoin, Matched, Relation, scans
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 SEEDS = 60
@@ -35,11 +35,49 @@ def _always_new(patch: pytest.MonkeyPatch) -> None:
 
 
 def _forget_the_right_side(patch: pytest.MonkeyPatch) -> None:
-    def halves(self: Changes, relation: LeftJoin | Matched) -> dict[str, exp.Query]:
-        now = self._outer(relation, self.rows(relation.left, "new"), self.rows(relation.right, "new"))
-        return {"new": now, "old": now.copy()}
+    def of_left(self: Changes, relation: LeftJoin | Matched) -> exp.Query:
+        changed = self.has_changed(relation.left)
+        left = self.delta(relation.left) if changed else self.delta(relation.right)
+        columns = relation.left.columns if changed else ()
+        items = [(column, texts.col(column) if column in columns else exp.null()) for column in relation.columns]
+        weighted = texts.select([*items, *changes._WEIGHTED], texts.table(left), where=None if changed else exp.false())
+        if not changed:
+            return weighted
+        return self._outer(relation, left, self.rows(relation.right, "new"), weighted=True)
 
-    patch.setattr(Changes, "_halves_of_outer", halves)
+    patch.setattr(Changes, "_delta_of_outer", of_left)
+
+
+def _changed_left_rows_meet_what_is(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changes, "_MET", changes._AT["new"])
+
+
+def _left_rows_meet_both(patch: pytest.MonkeyPatch) -> None:
+    outer = Changes._outer
+    patch.setattr(Changes, "_outer", lambda *arguments, also=(), **named: outer(*arguments, **named))
+
+
+def _what_came_was_there(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changes, "_came", exp.false)
+
+
+def _any_changes_tell_by_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changes, "tells_by_key", lambda relation: True)
+
+
+def _partitions_of_both_times(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changes, "_apart", lambda window: window)
+
+
+def _ties_of_those_that_changed_suffice(patch: pytest.MonkeyPatch) -> None:
+    inner = Changes._inner
+
+    def loosely(self: Changes, relation: InnerJoin, steps: Sequence[str], first: int, *, weighted: bool = False):  # type: ignore[no-untyped-def]
+        if weighted and isinstance(relation.inputs[0], InnerJoin):
+            relation = replace(relation, conditions=())
+        return inner(self, relation, steps, first, weighted=weighted)
+
+    patch.setattr(Changes, "_inner", loosely)
 
 
 def _null_is_no_match(patch: pytest.MonkeyPatch) -> None:
@@ -166,9 +204,24 @@ def _finer_bounds_will_do(patch: pytest.MonkeyPatch) -> None:
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "old inputs are taken for new ones": (
         _always_new,
-        ("join of many to many", "self join", "nested aggregate", "row number"),
+        ("join of many to many", "three tables", "self join", "value", "window of a join"),
     ),
     "a left join minds its left side only": (_forget_the_right_side, ("left join", "NOT EXISTS", "full join")),
+    "changed left rows meet what the right side is": (
+        _changed_left_rows_meet_what_is,
+        ("left join", "NOT EXISTS", "EXISTS"),
+    ),
+    "left rows meet what the right side was and is": (_left_rows_meet_both, ("left join", "NOT EXISTS", "EXISTS")),
+    "what came was there before": (
+        _what_came_was_there,
+        ("nested aggregate", "row number", "EXISTS", "left join"),
+    ),
+    "the changes of a join tell by its key what came": (_any_changes_tell_by_key, ("window of a join",)),
+    "what is and what was are in one partition": (_partitions_of_both_times, ("row number", "aggregates over")),
+    "those that changed are tied to the others by nothing": (
+        _ties_of_those_that_changed_suffice,
+        ("three tables", "theta join"),
+    ),
     "NOT IN ignores NULL": (_null_is_no_match, ("NOT IN, with NULL",)),
     "affected rows are found by plain equality": (
         _keys_by_plain_equality,

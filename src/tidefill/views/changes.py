@@ -8,22 +8,25 @@ number of the occurrence. What did not change has no term in the statement.
 |---|---|
 | filter, project, union | those of the children, filtered, projected, put together |
 | inner join | for each changed input: its changes with the others, old before it and new after it |
-| left join, [NOT] EXISTS, [NOT] IN | if only the left one changed: its changes, joined; else affected rows, anew |
+| left join, [NOT] EXISTS, [NOT] IN | changed left rows, with what the right one was; and left rows that changed right |
+| | rows concern: what they give now, less what they gave |
 | aggregate | the affected groups: what they are, less what they were |
 | window functions | the same of partitions: those that changed rows are in, or were in |
+
+What is needed is read once. Inputs that did not change are joined to the changes of all others together. And what rows
+were follows from what they are, if the changes tell by the key which ones came.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from sqlglot import exp
 
 from tidefill.core.state import Occurrence
 from tidefill.views import limits
-from tidefill.views.keys import conjuncts, reads_only
+from tidefill.views.keys import conjuncts, equated, reads_only
 from tidefill.views.limits import NOTHING_KNOWN, Reading, Tie, ties_of
 from tidefill.views.relations import (
     Aggregate,
@@ -39,6 +42,7 @@ from tidefill.views.relations import (
     every,
     occurrences,
 )
+from tidefill.views.statement import Statement
 from tidefill.views.texts import (
     MARK,
     WEIGHT,
@@ -57,94 +61,11 @@ from tidefill.views.texts import (
     table,
     text,
 )
-from tidefill.views.texts import name as name_of
 
 At: TypeAlias = Literal["old", "new"]
 WAS, IS = "__tf_was", "__tf_is"
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A query that is computed once and kept under its name for those after it; or, if it asks for `limits`, whose one
-    row gives the constants of these names."""
-
-    name: str
-    query: exp.Query
-    limits: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """Stages, in their order, then the last query."""
-
-    stages: tuple[Stage, ...]
-    last: exp.Query
-
-
-class Statement:
-    """A query in steps that have names."""
-
-    def __init__(self) -> None:
-        self._steps: list[tuple[str, exp.Query]] = []
-        self._stages: set[str] = set()
-        self._limits: dict[str, tuple[str, ...]] = {}
-
-    def step(self, hint: str, query: exp.Query, *, stage: bool = False) -> str:
-        """The step's name. A `stage` is small and asked for more than once, so it is worth keeping."""
-        name = f"__tf_{len(self._steps)}_{hint}"
-        self._steps.append((name, query))
-        if stage:
-            self._stages.add(name)
-        return name
-
-    def limits(self, step: str, columns: Sequence[str], *, costly: bool) -> str:
-        """The name under which the limits of these columns of a step are known. One that is `costly` is kept for it."""
-        if costly:
-            self._stages.add(step)
-        name = self.step("limits", limits.asked(step, columns), stage=True)
-        self._limits[name] = tuple(end for index in range(len(columns)) for end in limits.constants(name, index))
-        return name
-
-    def any_of(self, step: str) -> exp.Column:
-        """A constant: whether the step has rows. What is asked only where it has is not even read if it has none."""
-        some = exp.GT(this=exp.Count(this=exp.Star()), expression=number(0))
-        name = self.step("limits", select([("__tf_any", some)], table(step)), stage=True)
-        self._limits[name] = (f"{name}_any",)
-        return col(f"{name}_any")
-
-    def ending(self, query: exp.Query) -> exp.Query:
-        """The whole as one query, with those steps that it needs."""
-        return self._with(query, frozenset())[0]
-
-    def script(self, query: exp.Query) -> Script:
-        """The whole in stages."""
-        last, needed = self._with(query, self._stages)
-        stages: list[Stage] = []
-        for name, step in reversed(self._steps):
-            if name in self._stages and name in needed:
-                stage, more = self._with(step.copy(), self._stages)
-                stages.append(Stage(name, stage, self._limits.get(name, ())))
-                needed |= more
-        return Script(tuple(reversed(stages)), last)
-
-    def _with(self, query: exp.Query, apart: Collection[str]) -> tuple[exp.Query, set[str]]:
-        """The query with the steps that it needs, but for those that are kept apart; and the names of all."""
-        needed = self._names(query)
-        kept: list[tuple[str, exp.Query]] = []
-        for name, step in reversed(self._steps):
-            if name in needed and name not in apart:
-                needed |= self._names(step)
-                kept.append((name, step.copy()))
-        if kept:
-            ctes = [exp.CTE(this=step, alias=exp.TableAlias(this=name_of(name))) for name, step in reversed(kept)]
-            query.set("with_", exp.With(expressions=ctes))
-        return query, needed
-
-    def _names(self, query: exp.Query) -> set[str]:
-        """The steps that it reads, and those whose limits it says."""
-        said = {column.name for column in query.find_all(exp.Column)} if self._limits else set()
-        limited = {name for name, known in self._limits.items() if not said.isdisjoint(known)}
-        return {found.name for found in query.find_all(exp.Table)} | limited
+THEN, AT = "__tf_then", "__tf_at"
+"""+1 for now, -1 for before: with which rows of the right side a row of the left one belongs."""
 
 
 class Changes:
@@ -185,8 +106,8 @@ class Changes:
         if not helpful:
             return rows
         columns = tuple(dict.fromkeys(tie.of_step for tie in helpful))
-        known = self.statement.limits(step, columns, costly=costly)
-        where = both(limits.within(col(tie.column), known, columns.index(tie.of_step)) for tie in helpful)
+        ends = self.statement.limits(step, columns, costly=costly)
+        where = both(limits.within(col(tie.column), ends[tie.of_step]) for tie in helpful)
         return self.statement.step("near", self._from(relation.columns, rows, where=where))
 
     def near_affected(self, relation: Relation, at: At, affected: str, values: Sequence[Expr]) -> str:
@@ -227,9 +148,10 @@ class Changes:
         return select([*plain(columns), *(_WEIGHTED if weighted else ())], table(step), where=where)
 
     def _inner(self, relation: InnerJoin, steps: Sequence[str], first: int, *, weighted: bool = False) -> exp.Select:
-        """Beginning with one of the inputs, then always one that a condition ties to what is there."""
+        """Beginning with one of the inputs, then always one that a condition ties to what is there. Large ones come
+        first: of few changes Spark knows that they are few, of a join of them not."""
         query = select([*plain(relation.columns), *(_WEIGHTED if weighted else ())], table(steps[first]))
-        left = [index for index in range(len(steps)) if index != first]
+        left = sorted(set(range(len(steps))) - {first}, key=lambda index: not self._is_large(relation.inputs[index]))
         known, waiting = set(relation.inputs[first].columns), list(relation.conditions)
         while left:
             index = next((index for index in left if _tied(relation.inputs[index], known, waiting)), left[0])
@@ -241,14 +163,19 @@ class Changes:
         assert not waiting, "a condition was never asked"
         return query
 
-    def _outer(self, relation: LeftJoin | Matched, left: str, right: str, *, weighted: bool = False) -> exp.Select:
+    def _is_large(self, relation: Relation) -> bool:
+        return any(column in self.reading.large for column in relation.columns)
+
+    def _outer(
+        self, relation: LeftJoin | Matched, left: str, right: str, *, also: Sequence[Expr] = (), weighted: bool = False
+    ) -> exp.Select:
         query = self._from(relation.columns, left, weighted=weighted)
         match relation:
             case LeftJoin():
                 kind = "left"
             case Matched():
                 kind = "anti" if relation.negated else "semi"
-        return joined(query, table(right), kind, relation.on)
+        return joined(query, table(right), kind, both([relation.on, *also]) if also else relation.on)
 
     def aggregated(self, relation: Aggregate, child: str, affected: str | None = None) -> exp.Select:
         """The groups, or those of them that are affected."""
@@ -277,16 +204,16 @@ class Changes:
             case InnerJoin():
                 return self._delta_of_inner(relation)
             case LeftJoin() | Matched():
-                if not self.has_changed(relation.right):
-                    left = self.delta(relation.left)
-                    ties = ties_of(conjuncts(relation.on), relation.right.columns, relation.left.columns)
-                    right = self.near(relation.right, "new", left, ties, costly=not is_simple(relation.left))
-                    return self._outer(relation, left, right, weighted=True)
-                return self._difference(relation, self._halves_of_outer(relation))
+                if self.has_changed(relation.right):
+                    return self._delta_of_outer(relation)
+                left = self.delta(relation.left)
+                ties = ties_of(conjuncts(relation.on), relation.right.columns, relation.left.columns)
+                right = self.near(relation.right, "new", left, ties, costly=not is_simple(relation.left))
+                return self._outer(relation, left, right, weighted=True)
             case Aggregate():
-                return self._difference(relation, self._halves_of_groups(relation))
+                return self._delta_of_groups(relation) if relation.groups else self._delta_of_one(relation)
             case Windowed():
-                return self._difference(relation, self._halves_of_partitions(relation))
+                return self._delta_of_partitions(relation)
             case _:
                 assert_never(relation)
 
@@ -297,6 +224,26 @@ class Changes:
         return select([*plain(columns), (WEIGHT, number(1))], table(self.rows(part, "new")), where=exp.false())
 
     def _delta_of_inner(self, relation: InnerJoin) -> exp.Query:
+        """Where those that changed are tied to each other, their changes together are joined to the others."""
+        changed = tuple(part for part in relation.inputs if self.has_changed(part))
+        others = tuple(part for part in relation.inputs if part not in changed)
+        equal = [condition for condition in relation.conditions if equated(condition) is not None]
+        if len(changed) < 2 or not others or not _hang_together(changed, equal):
+            return self._terms(relation)
+        known = {column for part in changed for column in part.columns}
+        own = tuple(condition for condition in relation.conditions if reads_only(condition, known))
+        rest = tuple(condition for condition in relation.conditions if condition not in own)
+        first = InnerJoin(changed, own, ())
+        delta = self.statement.step("delta", self._terms(first), stage=bool(self.reading.large))
+        steps = [delta]
+        for other in others:
+            ties = ties_of(relation.conditions, other.columns, first.columns)
+            steps.append(self.near(other, "new", delta, ties))
+        whole = self._inner(InnerJoin((first, *others), rest, relation.key), steps, 0, weighted=True)
+        return self._from(relation.columns, self.statement.step("joined", whole), weighted=True)
+
+    def _terms(self, relation: InnerJoin) -> exp.Query:
+        """For each changed input: its changes with the others."""
         terms = []
         for first, part in enumerate(relation.inputs):
             if self.has_changed(part):
@@ -308,65 +255,94 @@ class Changes:
                 terms.append(self._inner(relation, steps, first, weighted=True))
         return stacked(terms)
 
-    def _difference(self, relation: Relation, halves: Mapping[At, exp.Query]) -> exp.Query:
-        """What the affected rows are, less what they were."""
-        weights: Mapping[At, int] = {"new": 1, "old": -1}
+    def _delta_of_outer(self, relation: LeftJoin | Matched) -> exp.Query:
+        """Every left row has its own rows of the result, so the changes of the left one are joined to what the right
+        one was, and those of the right one concern left rows that are there now. Of the right one only what all these
+        may meet is read, so that the large side of the join need not be moved."""
+        left, right, on, step = relation.left, relation.right, relation.on, self.statement.step
+        equal, delta = conjuncts(on), self._kept_delta(relation.right)
+        lefts = self.near(left, "new", delta, ties_of(equal, left.columns, right.columns))
+        concerned = joined(self._from(left.columns, lefts), table(delta), "semi", on)
+        some = self._twice(left.columns, step("some", concerned))
+        asking = [select([*plain(left.columns), (THEN, col(WEIGHT)), *_WEIGHTED], table(step("twice", some)))]
+        if self.has_changed(left):
+            before = [*plain(left.columns), (THEN, _MET), *_WEIGHTED]
+            asking.append(select(before, table(self.delta(left))))
+        asked = step("asked", stacked(asking), stage=True)
+
+        def met(at: At) -> exp.Select:
+            rights = self.near(right, at, asked, ties_of(equal, right.columns, left.columns))
+            return joined(self._from(right.columns, rights), table(asked), "semi", on)
+
+        rights = self._now_and_before(right, met)
+        answers = step("answers", select([*plain(right.columns), (AT, col(WEIGHT))], table(rights)))
+        return self._outer(relation, asked, answers, also=[exp.EQ(this=col(THEN), expression=col(AT))], weighted=True)
+
+    def _delta_of_one(self, relation: Aggregate) -> exp.Query:
+        """Without groups there is one row, also of nothing."""
+        halves = {
+            at: self.statement.step("half", self.aggregated(relation, self.rows(relation.child, at))) for at in _AT
+        }
         return stacked(
-            [
-                select(
-                    [*plain(relation.columns), (WEIGHT, number(weights[at]))],
-                    table(self.statement.step("half", half)),
-                )
-                for at, half in halves.items()
-            ]
+            [select([*plain(relation.columns), (WEIGHT, _AT[at])], table(half)) for at, half in halves.items()]
         )
 
-    def _halves_of_outer(self, relation: LeftJoin | Matched) -> dict[At, exp.Query]:
-        """The left rows that changed, and those that the changed right rows concern. Of the right one only what they
-        concern is read, so that the large side of the join need not be moved."""
-        left, right, on = relation.left, relation.right, relation.on
-        keys = [col(column) for column in left.key]
-        delta, equal = self.delta(right), conjuncts(on)
-        ties = ties_of(equal, left.columns, right.columns)
-        lefts_now = self.near(left, "new", delta, ties, costly=not is_simple(right))
-        parts: list[exp.Query] = [joined(select(_affected(keys), table(lefts_now)), table(delta), "semi", on)]
-        if self.has_changed(left):
-            parts.append(select(_affected(keys), table(self.delta(left))))
-        affected = self._distinct(stacked(parts), len(keys))
-        halves: dict[At, exp.Query] = {}
-        for at in _BOTH:
-            lefts_at = self.near_affected(left, at, affected, keys)
-            some = joined(self._from(left.columns, lefts_at), table(affected), "semi", _matching(keys))
-            lefts = self.statement.step("some", some, stage=True)
-            rights = self.near(right, at, lefts, ties_of(equal, right.columns, left.columns))
-            of_right = joined(self._from(right.columns, rights), table(lefts), "semi", on)
-            halves[at] = self._outer(relation, lefts, self.statement.step("some", of_right))
-        return halves
+    def _delta_of_groups(self, relation: Aggregate) -> exp.Query:
+        values = [value for _, value in relation.groups]
+        rows = self._of_affected(relation.child, values)
+        items = (*relation.groups, *relation.aggregates, *_WEIGHTED)
+        return select(items, table(rows), group=[*values, col(WEIGHT)])
 
-    def _halves_of_groups(self, relation: Aggregate) -> dict[At, exp.Query]:
-        affected = self.affected_groups(relation) if relation.groups else None
-        return {at: self.groups_at(relation, at, affected) for at in _BOTH}
+    def _delta_of_partitions(self, relation: Windowed) -> exp.Query:
+        rows = self._of_affected(relation.child, relation.partition)
+        items = [(column, _apart(value)) for column, value in relation.items]
+        return select([*plain(relation.child.columns), *items, *_WEIGHTED], table(rows))
 
-    def groups_at(self, relation: Aggregate, at: At, affected: str | None) -> exp.Select:
+    def groups_now(self, relation: Aggregate, affected: str | None) -> exp.Select:
         """The affected groups, or the one row that is there without groups."""
         if affected is None:
-            return self.aggregated(relation, self.rows(relation.child, at))
+            return self.aggregated(relation, self.rows(relation.child, "new"))
         values = [value for _, value in relation.groups]
-        return self.aggregated(relation, self.near_affected(relation.child, at, affected, values), affected)
+        return self.aggregated(relation, self.near_affected(relation.child, "new", affected, values), affected)
 
     def affected_groups(self, relation: Aggregate) -> str:
         """The step with the groups of all changed rows."""
         return self._affected_by(relation.child, [value for _, value in relation.groups])
 
-    def _halves_of_partitions(self, relation: Windowed) -> dict[At, exp.Query]:
-        child, values = relation.child, relation.partition
+    def _of_affected(self, child: Relation, values: Sequence[Expr]) -> str:
+        """The step with the rows that have such values of these as changed rows have, now and before."""
         affected = self._affected_by(child, values)
-        halves: dict[At, exp.Query] = {}
-        for at in _BOTH:
-            rows = self.near_affected(child, at, affected, values)
-            some = joined(self._from(child.columns, rows), table(affected), "semi", _matching(values))
-            halves[at] = self._windowed(relation, self.statement.step("some", some))
-        return halves
+
+        def rows(at: At) -> exp.Select:
+            near = self.near_affected(child, at, affected, values)
+            return joined(self._from(child.columns, near), table(affected), "semi", _matching(values))
+
+        return self._now_and_before(child, rows)
+
+    def _now_and_before(self, relation: Relation, rows: Callable[[At], exp.Select]) -> str:
+        """The step with some rows, which have to have all that changed among them: as they are, with weight +1, and as
+        they were, with weight -1. Where changes tell by its key what came, all others were there before."""
+        step = self.statement.step
+        if not tells_by_key(relation):
+            halves = {at: step("half", rows(at)) for at in _AT}
+            sides = [select([*plain(relation.columns), (WEIGHT, _AT[at])], table(half)) for at, half in halves.items()]
+            return step("sides", stacked(sides))
+        delta, keys = self._kept_delta(relation), [col(column) for column in relation.key]
+        came = step("came", select(_affected(keys), table(delta), where=_came()))
+        now = self._from(relation.columns, step("now", rows("new")))
+        stayed = self._twice(relation.columns, step("stayed", joined(now, table(came), "anti", _matching(keys))))
+        return step("sides", stacked([stayed, self._from(relation.columns, delta, weighted=True)]))
+
+    def _twice(self, columns: Sequence[str], rows: str) -> exp.Select:
+        """Rows that are there now as they were before."""
+        signs = stacked([exp.Select(expressions=[exp.alias_(sign.copy(), WEIGHT)]) for sign in _AT.values()])
+        return joined(
+            self._from(columns, rows, weighted=True), table(self.statement.step("signs", signs)), "inner", exp.true()
+        )
+
+    def _kept_delta(self, relation: Relation) -> str:
+        delta = self.delta(relation)
+        return delta if is_simple(relation) else self.statement.keep(delta)
 
     def _affected_by(self, child: Relation, values: Sequence[Expr]) -> str:
         """The step with these values of all changed rows, of those that go and of those that come."""
@@ -397,10 +373,16 @@ class Changes:
         return select([*plain(columns), (MARK, marks)], table(sides), where=where)
 
 
-_BOTH: tuple[At, At] = ("new", "old")
+_AT: Mapping[At, Expr] = {"new": number(1), "old": number(-1)}
+_MET = _AT["old"]  # by changed left rows of an outer join
 _WEIGHTED: tuple[Item, ...] = ((WEIGHT, col(WEIGHT)),)
 _COMES = exp.GT(this=col(WEIGHT), expression=number(0))
 _GOES = exp.LT(this=col(WEIGHT), expression=number(0))
+
+
+def _came() -> Expr:
+    """Of a change: whether the row was not there before."""
+    return _COMES.copy()
 
 
 def _positive(column: str) -> Expr:
@@ -428,6 +410,37 @@ def _matching(values: Sequence[Expr]) -> Expr:
 def is_simple(relation: Relation) -> bool:
     """Whether its changes are those of a table, row by row."""
     return all(isinstance(part, Scan | Filter | Project) for part in every(relation))
+
+
+def tells_by_key(relation: Relation) -> bool:
+    """Whether its changes have no row of a key but the one that it was, and the one that it is."""
+    match relation:
+        case Scan() | Aggregate() | Windowed():
+            return True
+        case Filter() | Project():
+            return tells_by_key(relation.child)
+        case Union():
+            return all(map(tells_by_key, relation.children))
+        case InnerJoin() | LeftJoin() | Matched():
+            return False
+        case _:
+            assert_never(relation)
+
+
+def _apart(window: Expr) -> Expr:
+    """The function of a window, for rows that are and rows that were."""
+    window = window.copy()
+    window.append("partition_by", col(WEIGHT))
+    return window
+
+
+def _hang_together(parts: Sequence[Relation], conditions: Sequence[Expr]) -> bool:
+    """Whether conditions tie them all to each other."""
+    known, left = set(parts[0].columns), list(parts[1:])
+    while tied := next((part for part in left if _tied(part, known, conditions)), None):
+        left.remove(tied)
+        known |= set(tied.columns)
+    return not left
 
 
 def _tied(relation: Relation, known: Collection[str], conditions: Sequence[Expr]) -> bool:

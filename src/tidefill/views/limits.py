@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from tidefill.views.keys import equated, one_to_one
 from tidefill.views.relations import Aggregate, Project, Relation, Scan, Union, every
 from tidefill.views.texts import HIDDEN, Expr, Item, both, col, is_null, select, table
+
+Ends: TypeAlias = tuple[str, str]
+"""By which names a later statement knows the least and the greatest value of a column."""
 
 _NO_ORDER = frozenset({"boolean", "binary"})
 
@@ -102,14 +106,14 @@ def asked(step: str, columns: Sequence[str]) -> exp.Select:
     return select(items, table(step))
 
 
-def constants(name: str, index: int) -> tuple[str, str]:
-    """By which names a later statement knows the limits of the column of that number."""
+def constants(name: str, index: int) -> Ends:
+    """Of the column of that number."""
     return f"{name}_lo{index}", f"{name}_hi{index}"
 
 
-def within(value: Expr, name: str, index: int) -> Expr:
+def within(value: Expr, ends: Ends) -> Expr:
     """Whether it may equal a value of that column. NULL is let through: what it is equal to is another's matter."""
-    low, high = map(col, constants(name, index))
+    low, high = map(col, ends)
     at_least = exp.GTE(this=value.copy(), expression=low)
     at_most = exp.LTE(this=value.copy(), expression=high)
     return exp.paren(exp.or_(both([at_least, at_most]), is_null(value.copy())), copy=False)

@@ -16,7 +16,7 @@ from sqlglot import exp
 from tidefill.core.state import Occurrence
 from tidefill.errors import UnsupportedQuery
 from tidefill.views import sums, windows
-from tidefill.views.changes import IS, WAS, Changes, Script, is_simple
+from tidefill.views.changes import IS, WAS, Changes, is_simple
 from tidefill.views.limits import NOTHING_KNOWN, Reading, origins, within
 from tidefill.views.lowering import Lowered, TableColumns, lower
 from tidefill.views.relations import (
@@ -30,6 +30,7 @@ from tidefill.views.relations import (
     narrowed,
     scans,
 )
+from tidefill.views.statement import Script
 from tidefill.views.texts import (
     HIDDEN,
     MARK,
@@ -178,8 +179,8 @@ class ViewPlan:
         pairs = [(col(key.name, "t"), group) for (_, key), group in zip(keys, groups, strict=True)]
         known = [group for group in groups if changes.reading.large and changes.reading.comparable(group, group)]
         if known:
-            name = changes.statement.limits(change, known, costly=False)
-            where = [within(key, name, known.index(group)) for key, group in pairs if group in known]
+            ends = changes.statement.limits(change, known, costly=False)
+            where = [within(key, ends[group]) for key, group in pairs if group in known]
             query = query.where(*where, copy=False)
         on = both(same(key, col(group, "d")) for key, group in pairs)
         return joined(query, table(change, "d"), "semi", on)
@@ -226,7 +227,7 @@ class ViewPlan:
     def _groups(self, changes: Changes) -> exp.Query:
         aggregate, step = self._aggregate, changes.statement.step
         affected = changes.affected_groups(aggregate) if aggregate.groups else None
-        source = step("anew", changes.groups_at(aggregate, "new", affected))
+        source = step("anew", changes.groups_now(aggregate, affected))
         where = self.root.child.condition if isinstance(self.root.child, Filter) else None
         now = step("now", select([*self.root.items, (IS, exp.true())], table(source), where=where))
         columns = self.root.columns
