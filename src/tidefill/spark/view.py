@@ -25,7 +25,7 @@ from tidefill.views.plan import TARGET, ViewPlan
 from tidefill.views.source import DIALECT
 from tidefill.views.texts import WEIGHT
 
-LARGE_BYTES = 32 << 20
+LARGE_BYTES = 8 << 20
 _NAMES = re.compile(r"`(__tf_\w+)`")
 
 
