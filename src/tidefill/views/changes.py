@@ -320,8 +320,8 @@ class Changes:
         return self._now_and_before(child, rows)
 
     def _now_and_before(self, relation: Relation, rows: Callable[[At], exp.Select]) -> str:
-        """The step with some rows, perhaps with others that changed: as they are, with weight +1, and as they were, with
-        weight -1. Where changes tell by the key what came, all others were there before."""
+        """The step with some rows, perhaps with others that changed: as they are, with weight +1, and as they were,
+        with weight -1. Where changes tell by the key what came, all others were there before."""
         step = self.statement.step
         if not tells_by_key(relation):
             halves = {at: step("half", rows(at)) for at in _AT}
