@@ -79,3 +79,14 @@ def test_nothing_is_read_for_extremes_that_were_not_lost(connection: duckdb.Duck
     (asked,) = (stage for stage in found.stages if stage.limits == (f"{stage.name}_any",))
     assert "COUNT(*) > 0" in asked.query.sql(dialect="spark")
     assert f"WHERE `{asked.limits[0]}`" in found.last.sql(dialect="spark")
+
+
+def test_all_limits_of_one_step_are_asked_at_once(connection: duckdb.DuckDBPyConnection) -> None:
+    world = World("SELECT b.id FROM b JOIN a ON b.aid = a.id JOIN c ON c.id1 = b.y", random.Random(1), connection)
+    found = world.plan.changes(["b"], Reading(world.reading.types, frozenset(world.reading.types)))
+    (asked,) = (stage for stage in found.stages if stage.limits)
+    text = asked.query.sql(dialect="spark")
+    assert "MIN(`b.aid`)" in text
+    assert "MIN(`b.y`)" in text
+    said = found.last.sql(dialect="spark")
+    assert all(f"`{end}`" in said for end in asked.limits)
