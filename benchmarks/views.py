@@ -185,11 +185,14 @@ def measure_tpch() -> dict[str, Measured]:
         taken = {title: sql for title, sql in (of_orders | of_parts).items() if _is_taken(over.engine, title, sql)}
         over.views = taken
         over.build()
-        for round_, change in enumerate(("", GONE)):
-            for views, tables in ((of_orders, ("lineitem", "orders")), (of_parts, ("partsupp",))):
-                remove(over.spark, over.folder, tables, round_)
-                over.views = {title: sql for title, sql in taken.items() if title in views}
-                over.take_in(change)
+        kinds = ((of_orders, ("lineitem", "orders")), (of_parts, ("partsupp",)))
+        for _, tables in kinds:
+            remove(over.spark, over.folder, tables, 0)
+        over.take_in()
+        for views, tables in kinds:
+            remove(over.spark, over.folder, tables, 1)
+            over.views = {title: sql for title, sql in taken.items() if title in views}
+            over.take_in(GONE)
     return over.found
 
 
