@@ -23,10 +23,11 @@ from tidefill.ports import Halves
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted
-from tidefill.upstreams.delta_history import DeltaHistory, Survey, wall_clock_s
+from tidefill.upstreams.delta_history import Commit, DeltaHistory, Survey, wall_clock_s
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
 KEYS_NAMED_MAX = 10
+FEW_CHANGES = 10_000  # which one task nets, compares and counts sooner than several that pass them on to each other
 KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
 WEIGHT, CHANGE = "__tf_weight", "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
@@ -198,9 +199,18 @@ class DeltaUpstream:
 
     def written(self, after: Version, upto: Version) -> int:
         """By what the commits say of themselves, as of the look that showed these versions."""
+        return sum(commit.rows for commit in self._commits(after, upto))
+
+    def _commits(self, after: Version, upto: Version) -> list[Commit]:
         commits = self._history.known(reach=number_of(after)).commits
         between = range(number_of(after) + 1, number_of(upto) + 1)
-        return sum(commits[number].rows for number in between if number in commits)
+        return [commits[number] for number in between if number in commits]
+
+    def _are_few(self, after: Version, upto: Version) -> bool:
+        """Whether the commits say so, each of them: one that says nothing may have written any number of rows."""
+        commits = self._commits(after, upto)
+        tell = all(commit.quiet or commit.rows for commit in commits)
+        return bool(commits) and tell and sum(commit.rows for commit in commits) <= FEW_CHANGES
 
     def count(self, at: Version) -> int:
         """By the log, mostly, which counts the rows of each file; asked once for a version."""
@@ -228,6 +238,8 @@ class DeltaUpstream:
 
     def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:
         weighted = self._weighted(after, upto)
+        if self._are_few(after, upto):
+            weighted = weighted.repartition(1)
         columns = [quoted(name) for name in weighted.columns if name != WEIGHT]
         net = weighted.groupBy(*columns).agg(f.sum(WEIGHT).alias(WEIGHT)).where(f.col(WEIGHT) != 0)
         types = key_types(net.schema, self._walk)
