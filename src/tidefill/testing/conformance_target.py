@@ -174,6 +174,20 @@ def merge_by_exact_marks(harness: TargetHarness[F]) -> None:
     assert _truth(harness).state == _state(2)
 
 
+def merge_by_some_of_the_marks(harness: TargetHarness[F]) -> None:
+    """A change set of two kinds is no less than one of all three."""
+    _filled(harness, [row(1), row(2), row(3), row(6)])
+    steps: list[list[Marked]] = [
+        [("I", 5, row(5)), ("U", 1, row(1, 9))],
+        [("U", 1, row(1, 8)), ("D", 2, None)],
+        [("I", 2, row(2, 7)), ("D", 3, None)],
+    ]
+    for step, changes in enumerate(steps, start=2):
+        _commit(harness, Merge(harness.marked(changes), exact=True), step)
+    _same(harness.rows(), [row(1, 8), row(2, 7), row(5), row(6)])
+    assert _truth(harness).state == _state(4)
+
+
 def merge_by_key(harness: TargetHarness[F]) -> None:
     """Where only keys are known: U puts the row there, D removes it, whether it was there or not."""
     _filled(harness, [row(1), row(2)])
@@ -640,6 +654,7 @@ TARGET_SUITE: tuple[TargetTest, ...] = (
     a_table_that_was_made_anew,
     append,
     merge_by_exact_marks,
+    merge_by_some_of_the_marks,
     merge_by_key,
     a_null_key_is_a_key,
     replace,

@@ -23,10 +23,11 @@ from tidefill.ports import Halves
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted
-from tidefill.upstreams.delta_history import DeltaHistory, Survey, wall_clock_s
+from tidefill.upstreams.delta_history import Commit, DeltaHistory, Survey, wall_clock_s
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
 KEYS_NAMED_MAX = 10
+FEW_CHANGES = 10_000  # which one task nets, compares and counts sooner than several that pass them on to each other
 KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
 WEIGHT, CHANGE = "__tf_weight", "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
@@ -76,7 +77,7 @@ class DeltaUpstream:
         self._history = history or DeltaHistory(spark, path, now_s)
         self._now_s = now_s
         self._sample: Sample | None = None
-        self._counted: tuple[int, int] = (-1, 0)
+        self._counted: tuple[int, int] | None = None
         self._netted: _Netted | None = None
         self._lost: set[int] = set()
         self._newest_columns: tuple[int, tuple[str, ...]] = (-1, ())
@@ -198,20 +199,30 @@ class DeltaUpstream:
 
     def written(self, after: Version, upto: Version) -> int:
         """By what the commits say of themselves, as of the look that showed these versions."""
-        commits = self._history.known(reach=number_of(after)).commits
-        between = range(number_of(after) + 1, number_of(upto) + 1)
-        return sum(commits[number].rows for number in between if number in commits)
+        return sum(commit.rows for commit in self._commits(number_of(after), number_of(upto)))
+
+    def _commits(self, after: int, upto: int) -> list[Commit]:
+        commits = self._history.known(reach=after).commits
+        return [commits[number] for number in range(after + 1, upto + 1) if number in commits]
+
+    def _are_few(self, after: int, upto: int) -> bool:
+        """Whether few rows were written in (after, upto], as each of its commits says: one that says nothing may have
+        written any number of them, and an overwrite does not say what it removed."""
+        commits = self._commits(after, upto)
+        told = all(commit.quiet or (commit.plain and commit.rows) for commit in commits)
+        return told and len(commits) == upto - after and sum(commit.rows for commit in commits) <= FEW_CHANGES
 
     def count(self, at: Version) -> int:
-        """By the log, mostly, which counts the rows of each file; asked once for a version."""
-        if self._counted[0] != number_of(at):
+        """By the log, mostly, which counts the rows of each file; not asked again after a few changes."""
+        counted, number = self._counted, number_of(at)
+        if counted is None or number < counted[0] or not self._are_few(counted[0], number):
             with translated(UpstreamReplaced):
-                self._counted = number_of(at), self._at(at).count()
-        return self._counted[1]
+                counted = self._counted = number, self._at(at).count()
+        return counted[1]
 
     def size(self) -> tuple[int, int]:
-        """How many rows it has, and bytes."""
-        survey = self._history.survey()
+        """About how many rows it has, and bytes, as of the last look."""
+        survey = self._history.seen()
         return self.count(Version(survey.identity, Number(survey.head))), survey.size
 
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
@@ -228,6 +239,8 @@ class DeltaUpstream:
 
     def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:
         weighted = self._weighted(after, upto)
+        if self._are_few(number_of(after), number_of(upto)):
+            weighted = weighted.repartition(1)
         columns = [quoted(name) for name in weighted.columns if name != WEIGHT]
         net = weighted.groupBy(*columns).agg(f.sum(WEIGHT).alias(WEIGHT)).where(f.col(WEIGHT) != 0)
         types = key_types(net.schema, self._walk)
@@ -314,7 +327,9 @@ class DeltaUpstream:
 
     def estimate(self) -> int:
         """The rows that the sample saw, or that were counted last."""
-        return self._counted[1] if self._sample is None else self._sample.rows
+        if self._sample is not None:
+            return self._sample.rows
+        return 0 if self._counted is None else self._counted[1]
 
     def check_keys(self, at: Version) -> None:
         """Whole."""

@@ -110,6 +110,10 @@ class DeltaHistory:
             self._last = goes_on or self._look(reach, now_s)
         return self._last
 
+    def seen(self) -> Survey:
+        """What was seen last, however long ago."""
+        return self._last or self.survey()
+
     def known(self, *, reach: int) -> Survey:
         """What was seen last, however long ago, if it has the log from that version on."""
         return self._last if self._last is not None and self._last.reaches(reach) else self.survey(reach=reach)
