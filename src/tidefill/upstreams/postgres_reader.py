@@ -59,7 +59,8 @@ class SparkReader:
         self._application = application
 
     def read(self, head: Head, columns: Sequence[PgColumn], query: str) -> DataFrame:
-        """Through JDBC."""
+        """Through JDBC. It is said to be one partition, which Spark does not know of it: else it is moved before it is
+        joined or counted."""
         options = self._server.jdbc(self._application, head.exported)
         with translated():
             frame = (
@@ -67,7 +68,7 @@ class SparkReader:
                 .options(**options, dbtable=f"({query}) q", fetchsize=FETCH_ROWS, pushDownPredicate=False)
                 .load()
             )
-            return frame.select(*map(_as_spark, columns))
+            return frame.select(*map(_as_spark, columns)).coalesce(1)
 
     def union(self, frames: Sequence[DataFrame]) -> DataFrame:
         """By position: they are of the same columns. Two and two, as there may be hundreds: Spark goes down a plan by
