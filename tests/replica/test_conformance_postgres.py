@@ -9,9 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.replica.harness import Postgres, PostgresUpstreamHarness
 from tests.suites import marked
-from tidefill.core.walk import whole
-from tidefill.spark.rowwise import RowWise
-from tidefill.testing.conformance_upstream import ORDINARY, UPSTREAM_SUITE, UpstreamTest, row
+from tidefill.testing.conformance_upstream import UPSTREAM_SUITE, UpstreamTest
 
 ALWAYS = {
     "a_head_stands_still",
@@ -39,22 +37,3 @@ def harness(spark: SparkSession, postgres: Postgres) -> Iterator[PostgresUpstrea
 def test_upstream(test: UpstreamTest, harness: PostgresUpstreamHarness) -> None:
     # R2, R3, R6, R13, R14, R21, R31
     test(harness)
-
-
-def test_few_changes_are_compared_where_they_are_read(
-    harness: PostgresUpstreamHarness, spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """To pass them on to another task costs more than they do."""
-    harness.create(ORDINARY, [row(1, 1)])
-    upstream = harness.upstream()
-    upstream.prepare(None)
-    with upstream.open_head(first=True) as old:
-        pass
-    harness.write([(None, row(2, 2))])
-    with upstream.open_head(first=False) as head:
-        half = upstream.changes(old, head, whole())
-        copied = RowWise(half.added.limit(0), None, ["id"]).changes({"t": half}, {})
-        copied.changes.explain()
-    plan = capsys.readouterr().out
-    assert "JDBC" in plan
-    assert "Exchange" not in plan

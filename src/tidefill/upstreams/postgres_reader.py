@@ -59,8 +59,7 @@ class SparkReader:
         self._application = application
 
     def read(self, head: Head, columns: Sequence[PgColumn], query: str) -> DataFrame:
-        """Through JDBC. It is said to be one partition, which Spark does not know of it: else it is moved before it is
-        joined or counted."""
+        """Through JDBC."""
         options = self._server.jdbc(self._application, head.exported)
         with translated():
             frame = (
@@ -68,7 +67,7 @@ class SparkReader:
                 .options(**options, dbtable=f"({query}) q", fetchsize=FETCH_ROWS, pushDownPredicate=False)
                 .load()
             )
-            return frame.select(*map(_as_spark, columns)).coalesce(1)
+            return frame.select(*map(_as_spark, columns))
 
     def union(self, frames: Sequence[DataFrame]) -> DataFrame:
         """By position: they are of the same columns. Two and two, as there may be hundreds: Spark goes down a plan by
