@@ -27,7 +27,7 @@ from tidefill.upstreams.delta_history import Commit, DeltaHistory, Survey, wall_
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
 KEYS_NAMED_MAX = 10
-FEW_CHANGES = 10_000  # which one task nets, compares and counts sooner than several that pass them on to each other
+FEW_CHANGES = 10_000  # which one task nets and compares sooner than several that pass them on to each other
 KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
 WEIGHT, CHANGE = "__tf_weight", "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
