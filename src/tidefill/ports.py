@@ -125,7 +125,7 @@ class Upstream(Protocol[F]):
         nothing."""
 
     def count(self, at: Version) -> int:
-        """About how many rows there are at this version."""
+        """How many rows there are at this version, but for a few; about, where versions do not last."""
 
     def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
         """The net changes in (after, upto], judged by `coverage`."""

@@ -280,9 +280,11 @@ class Changes:
 
     def _delta_of_one(self, relation: Aggregate) -> exp.Query:
         """Without groups there is one row, also of nothing."""
-        halves = {
-            at: self.statement.step("half", self.aggregated(relation, self.rows(relation.child, at))) for at in _AT
-        }
+        return self._halves(relation, lambda at: self.aggregated(relation, self.rows(relation.child, at)))
+
+    def _halves(self, relation: Relation, rows: Callable[[At], exp.Select]) -> exp.Query:
+        """What rows are, with weight +1, and what they were, with weight -1, each computed by itself."""
+        halves = {at: self.statement.step("half", rows(at)) for at in _AT}
         return stacked(
             [select([*plain(relation.columns), (WEIGHT, _AT[at])], table(half)) for at, half in halves.items()]
         )
@@ -324,9 +326,7 @@ class Changes:
         with weight -1. Where changes tell by the key what came, all others were there before."""
         step = self.statement.step
         if not tells_by_key(relation):
-            halves = {at: step("half", rows(at)) for at in _AT}
-            sides = [select([*plain(relation.columns), (WEIGHT, _AT[at])], table(half)) for at, half in halves.items()]
-            return step("sides", stacked(sides))
+            return step("sides", self._halves(relation, rows))
         delta, keys = self._kept_delta(relation), [col(column) for column in relation.key]
         came = step("came", select(_affected(keys), table(delta), where=_came()))
         now = self._from(relation.columns, step("now", rows("new")))
