@@ -96,7 +96,7 @@ class Backfill(Generic[F]):
         self.resources = (*target.resources, *(name for up in upstreams.values() for name in up.resources))
 
     def prepare(self, released: Mapping[Table, Version]) -> None:
-        """Make the target and what its upstreams need; harmless when they are there."""
+        """Make what the upstreams need, and the target fit, if it is there: its first commit makes it."""
         self._target.prepare()
         for table, upstream in self._upstreams.items():
             upstream.prepare(released.get(table))

@@ -28,12 +28,13 @@ F = TypeVar("F")
 class Halves(Generic[F]):
     """The net changes of covered rows. `removed`: old images that were covered, or, without `images`, the keys of every
     changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
-    to read them again costs nothing."""
+    to read them again costs nothing. `removes`: there may be something in `removed`."""
 
     removed: F
     added: F
     images: bool
     kept: bool = False
+    removes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +181,17 @@ class Derivation(Protocol[F]):
 class Target(Protocol[F]):
     """The table that a job writes: a commit is atomic, carries the payload, and is fenced by generation and step: a
     step number that was committed before is skipped in silence (read the log to know), a concurrent commit raises
-    CommitConflict, and Unavailable means that the outcome is unknown."""
+    CommitConflict, and Unavailable means that the outcome is unknown. A step that was planned on UNBORN makes the
+    table; if somebody has made it, that is such a step, or such a commit."""
 
     resources: tuple[str, ...]
 
     def prepare(self) -> None:
-        """Make the empty table if it is not there."""
+        """Make the table fit what will be written, if it is there."""
 
     def log(self, since: int | None = None) -> Sequence[Entry]:
-        """What is left of the table's log, ascending; TargetTouched if it is not the table that was made. What lies
-        before version `since` and before the newest payload may be left out."""
+        """What is left of the table's log, ascending; empty if there is no table. What lies before version `since` and
+        before the newest payload may be left out."""
 
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""

@@ -19,7 +19,7 @@ from typing import Protocol, assert_never
 
 from tidefill.core import budget, jobs, sizing, throttle
 from tidefill.core.budget import size_text
-from tidefill.core.confirm import Anchor, Truth, anchor_from_text, anchor_to_json, parsed
+from tidefill.core.confirm import UNBORN, Anchor, Truth, anchor_from_text, anchor_to_json, parsed
 from tidefill.core.jobs import Job, Pause
 from tidefill.core.keys import Key
 from tidefill.core.lifecycle import Event, Life
@@ -374,6 +374,8 @@ class Runner:
             filled = step.chunks or not truth.state.step
             active.sizing = sizing.after_trouble(active.sizing) if filled else active.sizing
             raise
+        if truth.checked == UNBORN:
+            self._remove_if_made_in_vain(job, active.machine.resources)
         ended_s = self._clock.now_s()
         if after.state.versions != truth.state.versions:
             active.lag = Lag(0, 0.0, active.lag.log_bytes)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidefill.core.confirm import (
+    UNBORN,
     Anchor,
     Counts,
     Effect,
@@ -63,8 +64,20 @@ def truth(log: Sequence[Entry], known: Anchor | None = None) -> Truth:
 
 
 def test_a_new_target_is_at_the_beginning() -> None:
+    for known in (None, anchor(0, 0), anchor(9, 9, OTHERS)):
+        assert truth([], known) == Truth(initial(1), UNBORN, "", buried=False)
     assert truth([BIRTH]) == Truth(initial(1), 0, "", buried=False)
     assert truth([BIRTH, optimize(1)]) == Truth(initial(1), 1, "", buried=False)
+
+
+def test_the_commit_that_makes_the_target_tells_the_state() -> None:
+    made = commit(0, 1, planned_on=UNBORN)
+    assert truth([made]).state == state(1)
+    assert truth([made, commit(1, 2, planned_on=0)]).state == state(2)
+    assert truth([BIRTH, commit(1, 1, planned_on=UNBORN)]).state == state(1), "a MERGE makes it empty first"
+    for log in ([foreign(0), commit(1, 1, planned_on=UNBORN)], [BIRTH, foreign(1), commit(2, 1, planned_on=UNBORN)]):
+        with pytest.raises(TargetTouched):
+            truth(log)
 
 
 def test_the_last_commit_tells_the_state() -> None:
@@ -141,11 +154,12 @@ def test_a_restored_target_is_touched(known: Anchor | None) -> None:
 def test_a_log_that_went_back_is_touched() -> None:
     with pytest.raises(TargetTouched, match="older than the one that was confirmed"):
         truth([BIRTH, commit(1, 1)], anchor(2, 2))
-    with pytest.raises(TargetTouched, match="made anew"):
-        truth([BIRTH], anchor(1, 1))
+    for log in ([BIRTH], [foreign(0)], [foreign(0), optimize(1)]):
+        with pytest.raises(TargetTouched, match="made anew"):
+            truth(log, anchor(1, log[-1].version))
     with pytest.raises(TargetTouched, match="shorter"):
         truth([BIRTH, commit(1, 1)], anchor(1, 5))
-    with pytest.raises(TargetTouched, match="shorter"):
+    with pytest.raises(TargetTouched, match="gone"):
         truth([], anchor(1, 1))
 
 
@@ -170,7 +184,6 @@ def test_a_log_without_any_state_leaves_the_copy() -> None:
 @pytest.mark.parametrize(
     ("log", "known"),
     [
-        ([], None),
         ([optimize(8)], None),
         ([optimize(8)], anchor(5, 7, OTHERS)),
         ([optimize(9)], anchor(5, 7)),

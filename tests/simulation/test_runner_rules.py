@@ -231,3 +231,20 @@ def test_a_job_whose_attempts_fail_gives_up_a_log_above_the_limit(monkeypatch: p
     stage.play(4)
     assert stage.job.failure is not None
     assert (stage.job.failure.code, stage.server.slots) == ("LOG_GIVEN_UP", {})
+
+
+def test_a_table_that_was_made_after_its_job_was_dropped_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # R12
+    commit = MemoryTarget.commit
+    stage = Stage(DELTA, rows=rows(20))
+
+    def late(self: MemoryTarget, write: TargetWrite[Frame], payload: Payload) -> None:
+        stage.store.delete(stage.job_id)
+        commit(self, write, payload)
+        assert stage.catalog.tables
+
+    monkeypatch.setattr(MemoryTarget, "commit", late)
+    runner = stage.start_runner()
+    while stage.job_id in stage.store.rows:
+        runner.turn(stage.job_id)
+    assert not stage.catalog.tables, "nobody else would remove it"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -42,6 +44,13 @@ def local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: t.
     arrow = to_arrow_schema(schema, timezone="UTC")
     columns = [pa.array([row[at] for row in rows], type=field.type) for at, field in enumerate(arrow)]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema).coalesce(1)
+
+
+def _wait_for(path: str, within_s: float = 120.0) -> None:
+    deadline_s = time.monotonic() + within_s
+    while not Path(path).exists():
+        assert time.monotonic() < deadline_s, f"{path} did not come"
+        time.sleep(0.01)
 
 
 def to_spark(value: Value) -> Any:
@@ -147,7 +156,7 @@ COLUMNS = t.StructType(
 class DeltaTargetHarness:
     """`DeltaTarget`."""
 
-    capabilities: frozenset[TargetCan] = frozenset()
+    capabilities = frozenset(TargetCan)
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
@@ -179,7 +188,23 @@ class DeltaTargetHarness:
         return marked.withColumn("value", broken)
 
     def meanwhile(self, frame: DataFrame, act: Callable[[], None]) -> DataFrame:
-        raise NotImplementedError
+        """A task tells by a file that it has begun, and waits for another; in between a thread acts."""
+        begun, done = (str(self._folder.with_name(f"{uuid.uuid4().hex}.{name}")) for name in ("begun", "done"))
+
+        def waits(value: int) -> int:
+            Path(begun).touch()
+            _wait_for(done)
+            return value
+
+        def acts() -> None:
+            _wait_for(begun)
+            try:
+                act()
+            finally:
+                Path(done).touch()
+
+        threading.Thread(target=acts, daemon=True).start()
+        return frame.withColumn("id", f.udf(waits, "bigint", useArrow=False)("id"))
 
     def rows(self, generation: int = 1) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self._spark.read.format("delta").load(self._path(generation)).collect()]

@@ -19,6 +19,9 @@ ALWAYS = {
     "lost_history",
     "another_table_under_the_name",
     "a_stranger_between_plan_and_commit",
+    "a_table_that_could_not_be_made",
+    "a_table_that_is_there_is_not_made_by_append",
+    "a_table_is_made_during_append",
 }
 
 

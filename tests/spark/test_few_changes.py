@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tidefill.core.keys import Key
+from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
-from tidefill.core.walk import whole
+from tidefill.core.walk import Coverage, start, whole
+from tidefill.definitions import INPUT
+from tidefill.spark.names import table_at
+from tidefill.spark.rowwise import RowWise
 from tidefill.upstreams.delta import FEW_CHANGES, DeltaUpstream, number_of
 from tidefill.upstreams.delta_history import Commit, DeltaHistory, Survey
 
@@ -25,6 +32,10 @@ def wrote(rows: int) -> Commit:
     return Commit(1.0, plain=True, rows=rows)
 
 
+ADDED = Commit(1.0, plain=True, adds=True, rows=1)
+TIDIED = Commit(1.0, plain=True, quiet=True)
+
+
 @pytest.mark.parametrize(
     ("commits", "few"),
     [
@@ -32,7 +43,7 @@ def wrote(rows: int) -> Commit:
         ([wrote(FEW_CHANGES), wrote(1)], False),
         ([wrote(1), wrote(0)], False),  # it may have written any number: it does not say
         ([wrote(1), Commit(1.0, plain=False, rows=1)], False),  # an overwrite
-        ([wrote(1), Commit(1.0, plain=True, quiet=True)], True),  # OPTIMIZE
+        ([wrote(1), TIDIED], True),
     ],
 )
 def test_they_are_few_if_every_commit_says_so(spark: SparkSession, commits: list[Commit], few: bool) -> None:
@@ -64,3 +75,75 @@ def test_one_task_has_them_all(spark: SparkSession, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(table, "_weighted", lambda after, upto: spread)
     net = table._net(FIRST, Version("a", Number(newest)), whole())
     assert net.selectExpr("spark_partition_id()").distinct().count() == tasks
+
+
+@pytest.mark.parametrize(
+    ("commits", "coverage", "found", "looks"),
+    [
+        ([ADDED, TIDIED, ADDED], whole(), Changed.SOME, 0),
+        ([wrote(1)], whole(), Changed.SOME, 0),
+        ([TIDIED, TIDIED], whole(), Changed.NOTHING, 0),
+        ([wrote(FEW_CHANGES + 1)], whole(), Changed.NOTHING, 1),
+        ([wrote(0)], whole(), Changed.NOTHING, 1),  # it may have written any number, or none
+        ([ADDED], start(Key((9,))), Changed.NOTHING, 1),  # perhaps where nothing is covered
+    ],
+)
+def test_few_changes_of_what_is_covered_are_not_looked_at(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    commits: list[Commit],
+    coverage: Coverage,
+    found: Changed,
+    looks: int,
+) -> None:
+    table, newest = upstream(spark, *commits)
+    looked: list[DataFrame] = []
+    nothing = spark.range(0).selectExpr("id", "1 AS __tf_weight")
+    monkeypatch.setattr(table, "_weighted", lambda after, upto: nothing)
+
+    def is_empty(frame: DataFrame) -> bool:
+        looked.append(frame)
+        return True
+
+    monkeypatch.setattr(type(nothing), "isEmpty", is_empty)
+    assert table.changed(FIRST, Version("a", Number(newest)), coverage) is found
+    assert len(looked) == looks
+
+
+@pytest.mark.parametrize(
+    ("commits", "removes"), [([ADDED, TIDIED], False), ([ADDED, wrote(1)], True), ([wrote(1), ADDED], True)]
+)
+def test_what_only_added_removes_nothing(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    commits: list[Commit],
+    removes: bool,
+) -> None:
+    table, newest = upstream(spark, *commits)
+    monkeypatch.setattr(table, "_weighted", lambda after, upto: spark.range(3).selectExpr("id", "1 AS __tf_weight"))
+    halves = table.changes(FIRST, Version("a", Number(newest)), whole())
+    assert halves.removes is removes
+    merge = RowWise(spark.range(0), None, ["id"]).changes({INPUT: halves}, {})
+    merge.changes.explain()
+    assert ("Join" in capsys.readouterr().out) is removes, "there is nothing to compare them with"
+    assert [tuple(row) for row in merge.changes.orderBy("id").collect()] == [(0, "I"), (1, "I"), (2, "I")]
+
+
+def test_a_commit_says_whether_it_only_added(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(9).write.format("delta").save(path)
+    merge = "MERGE INTO {t} t USING (SELECT {id} AS id) s ON t.id = s.id WHEN"
+    statements = {
+        "INSERT INTO {t} VALUES (17)": True,
+        f"{merge} NOT MATCHED THEN INSERT *".replace("{id}", "18L"): True,
+        f"{merge} MATCHED THEN DELETE".replace("{id}", "1L"): False,
+        f"{merge} MATCHED THEN UPDATE SET id = 19".replace("{id}", "2L"): False,
+        "UPDATE {t} SET id = id + 20 WHERE id = 3": False,
+        "DELETE FROM {t} WHERE id = 4": False,
+        "INSERT OVERWRITE {t} VALUES (30)": False,
+    }
+    for statement in statements:
+        spark.sql(statement.replace("{t}", table_at(path)))
+    commits = DeltaHistory(spark, path).survey().commits
+    assert [commits[number].adds for number in range(1, 1 + len(statements))] == list(statements.values())

@@ -17,9 +17,12 @@ from typing import Any
 from tidefill.core.state import JobState, initial, state_from_json, state_to_json
 from tidefill.errors import Bug, KeyNotUnique, StateLost, StateUnreadable, TargetTouched
 
+UNBORN = -1  # the version that a step is planned on that makes the table
+
 
 class Effect(Enum):
-    """What a commit did to the data of the target, by its operation. BIRTH is the creation of the empty table."""
+    """What a commit did to the data of the target, by its operation. BIRTH is the creation of an empty table; mostly
+    the first WRITE makes it."""
 
     BIRTH = "birth"
     WRITE = "write"
@@ -112,13 +115,17 @@ def _newest(log: Sequence[Entry], generation_uuid: str) -> tuple[Entry, Payload]
 
 
 def _without_payload(log: Sequence[Entry], generation: int, known: Anchor | None) -> Truth:
+    started = known is not None and known.state.step > 0
+    if not log:
+        if started:
+            raise _touched("it is gone")
+        return Truth(initial(generation), UNBORN, "", buried=False)
     if known is not None:
-        started = known.state.step > 0
-        if started and log and log[0].effect is Effect.BIRTH:
+        if started and log[0].version == 0:
             raise _touched("it was made anew: its log begins, without a commit of this job")
         _refuse_foreign(log, known.checked, known.generation_uuid)
         return Truth(known.state, log[-1].version, "", buried=started)
-    if log and log[0].effect is Effect.BIRTH:
+    if log[0].effect is Effect.BIRTH:
         _refuse_foreign(log, log[0].version, "")
         return Truth(initial(generation), log[-1].version, "", buried=False)
     raise StateLost(
@@ -142,7 +149,8 @@ def _refuse_foreign(log: Sequence[Entry], since: int, generation_uuid: str) -> N
         )
     for entry in later:
         ours = entry.payload is not None and entry.payload.generation_uuid == generation_uuid
-        if entry.effect in (Effect.FOREIGN, Effect.BIRTH) or (entry.effect is Effect.WRITE and not ours):
+        ours = ours or (entry.effect is Effect.BIRTH and entry.version == 0)
+        if entry.effect is Effect.FOREIGN or (entry.effect is not Effect.NONE and not ours):
             raise _touched(f"version {entry.version} of the target is not a commit of this job")
 
 

@@ -78,12 +78,14 @@ class RowWise:
         if not half.images:
             return self._by_key(half)
         old, added = self.derive(half.removed), self.derive(half.added)
+        if not half.removes:
+            return Merge(added.withColumn(MARK, f.lit("I")), exact=True)
         columns = added.columns
         joined = self._side_by_side(old, added).where(~same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
         now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]
-        return Merge(joined.select(*now, mark.alias(MARK)), exact=half.images)
+        return Merge(joined.select(*now, mark.alias(MARK)), exact=True)
 
     def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame]:
         """Where only the keys of changed rows are known, which is enough for a copy: whatever has such a key goes, or

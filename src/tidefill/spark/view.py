@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -157,7 +156,5 @@ def _constants(limits: DataFrame) -> list[str]:
 
 
 def _weighted(half: Halves[DataFrame]) -> DataFrame:
-    sides: Sequence[DataFrame] = [
-        frame.withColumn(WEIGHT, f.lit(weight)) for frame, weight in ((half.removed, -1), (half.added, 1))
-    ]
-    return reduce(DataFrame.unionByName, sides)
+    added = half.added.withColumn(WEIGHT, f.lit(1))
+    return half.removed.withColumn(WEIGHT, f.lit(-1)).unionByName(added) if half.removes else added

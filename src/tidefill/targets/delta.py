@@ -1,5 +1,5 @@
-"""A Delta table as a target: one commit a step, an append or a MERGE, that carries the payload. A MERGE that would only
-insert, above all that is there, is written as the append that it comes to.
+"""A Delta table as a target: one commit a step, an append or a MERGE, that carries the payload; the first one makes the
+table. A MERGE that would only insert, above all that is there, is written as the append that it comes to.
 
 Delta skips a transaction number that it has seen, in silence; so the caller reads the log back. The log is the truth:
 `log` tells what each commit did to the data, by its operation.
@@ -22,9 +22,18 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
+from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
 from tidefill.core.walk import Range
-from tidefill.errors import KeyNotUnique, RetryLater, TargetTouched, Unreadable, UnsupportedKey, UpstreamReplaced
+from tidefill.errors import (
+    KeyNotUnique,
+    RetryLater,
+    TargetTouched,
+    TidefillError,
+    UnknownTable,
+    Unreadable,
+    UnsupportedKey,
+    UpstreamReplaced,
+)
 from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.coverage import within as is_within
@@ -96,14 +105,13 @@ class DeltaTarget:
         return table_at(self._path)
 
     def prepare(self) -> None:
-        """The empty table, with its change feed on from the first version."""
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
+        """The columns that it should have, if it is there."""
         wanted = self._schema
+        try:
+            self._look()
+        except UnknownTable:
+            return
         with translated():
-            self._spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self._table} ({wanted.toDDL()}) USING delta TBLPROPERTIES ({properties})"
-            )
-            self._schema = self._spark.read.format("delta").load(self._path).schema
             gone = [name for name in self._schema.fieldNames() if name not in wanted.fieldNames()]
             if gone:
                 raise UpstreamReplaced(
@@ -125,31 +133,39 @@ class DeltaTarget:
         for field in wider:
             self._alter(f"ALTER COLUMN {quoted(field.name)} TYPE {field.dataType.simpleString()}")
         if new or wider:
-            self._schema = self._spark.read.format("delta").load(self._path).schema
+            self._look()
             if self._is_published:
                 self.publish()
+
+    def _look(self) -> None:
+        """Which columns it has, as the head of its log says; UnknownTable if it is not there."""
+        with self._translated(UnknownTable):
+            self._schema = self._spark.read.format("delta").load(self._path).schema
 
     def _alter(self, change: str) -> None:
         self._spark.sql(f"ALTER TABLE {self._table} {change}")
 
     def log(self, since: int | None = None) -> Sequence[Entry]:
         """The table's history, oldest first; every commit is a file, so mostly the newest will do."""
-        if since is not None:
-            recent = self._history(f" LIMIT {RECENT_COMMITS}")
-            if recent and recent[0].version <= since and any(entry.payload is not None for entry in recent):
-                return recent
-        return self._history()
+        try:
+            if since is not None:
+                recent = self._history(f" LIMIT {RECENT_COMMITS}")
+                if recent and recent[0].version <= since and any(entry.payload is not None for entry in recent):
+                    return recent
+            return self._history()
+        except UnknownTable:
+            return []
 
     def _history(self, limit: str = "") -> list[Entry]:
-        with self._translated():
+        with self._translated(UnknownTable):
             rows = self._spark.sql(f"DESCRIBE HISTORY {self._table}{limit}").collect()
         return [_entry(row) for row in reversed(rows)]
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, missing: type[TidefillError] = TargetTouched) -> Iterator[None]:
         """Files of our own that are gone were removed by a stranger; others are the upstream's affair."""
         try:
-            with translated():
+            with translated(missing):
                 yield
         except Unreadable as error:
             if self._path in unquote(error.detail):
@@ -157,12 +173,19 @@ class DeltaTarget:
             raise
 
     def _refuse_missing(self) -> None:
-        """A commit to a path without a table would make one. (The schema needs no more than the head of the log.)"""
-        with self._translated():
-            self._schema = self._spark.read.format("delta").load(self._path).schema
+        """A commit to a path without a table would make one."""
+        try:
+            self._look()
+        except UnknownTable as error:
+            raise TargetTouched("the target is gone", detail=error.detail, hint="RESYNC the job.") from error
 
     def commit(self, write: TargetWrite[DataFrame], payload: Payload) -> None:
         """One commit; the change set of a MERGE is evaluated once and kept while it is counted and written."""
+        if payload.planned_on == UNBORN:
+            if not isinstance(write, Merge):
+                self._write(_bare(write.rows), "error", payload)
+                return
+            self._make()
         self._refuse_missing()
         if payload.state.step % OPTIMIZE_EVERY == 0:
             self._optimize()
@@ -176,6 +199,15 @@ class DeltaTarget:
             case never:
                 assert_never(never)
 
+    def _make(self) -> None:
+        """The empty table, for a MERGE needs one."""
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
+        columns = self._schema.toDDL()
+        with translated():
+            self._spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta TBLPROPERTIES ({properties})"
+            )
+
     def _optimize(self) -> None:
         """Small files become few, before the commit and not after it, so that the newest commit is the one that carries
         the state. It carries nothing itself, and if it cannot be done now, it can be done next time."""
@@ -183,12 +215,15 @@ class DeltaTarget:
             self._spark.sql(f"OPTIMIZE {self._table}").collect()
 
     def _write(self, rows: DataFrame, mode: str, payload: Payload) -> None:
+        """In the mode "error" it makes the table."""
         with self._translated():
             unmarked = rows.drop(MARK)
-            self._follow(unmarked.schema)
+            if mode != "error":
+                self._follow(unmarked.schema)
             (
                 unmarked.write.format("delta")
                 .mode(mode)
+                .options(**PROPERTIES if mode == "error" else {})
                 .option("txnAppId", payload.generation_uuid)
                 .option("txnVersion", payload.state.step)
                 .option("userMetadata", payload_to_text(payload))
@@ -345,6 +380,15 @@ class DeltaTarget:
             shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
             with translated():
                 self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+
+
+def _bare(rows: DataFrame) -> DataFrame:
+    """Columns that bring nothing but a comment with them of what they come from."""
+    columns = []
+    for field in rows.schema:
+        kept = {name: text for name, text in field.metadata.items() if name == "comment"}
+        columns.append(f.col(quoted(field.name)).alias(field.name, metadata=kept))
+    return rows.select(*columns)
 
 
 def _close(name: str) -> Column:

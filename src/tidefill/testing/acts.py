@@ -145,7 +145,7 @@ def optimize(sim: Simulation, number: int) -> None:
 def touch(sim: Simulation, number: int) -> None:
     """A stranger appends to, deletes from or restores the target."""
     table = _target(sim)
-    if table is None or table.version < 2:
+    if table is None or table.version < 1:
         return
     bag = dict(table.snapshots[-1])
     match number % 3:

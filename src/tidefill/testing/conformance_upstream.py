@@ -765,7 +765,9 @@ def _assert_halves(
     added = harness.collect(halves.added)
     if halves.images:
         kept = set(before) & set(after)
-        _same(harness.collect(halves.removed), [image for image in old.values() if image not in kept])
+        removed = harness.collect(halves.removed)
+        assert halves.removes or not removed, "it is said that there is nothing"
+        _same(removed, [image for image in old.values() if image not in kept])
         _same(added, [image for image in new.values() if image not in kept])
         return
     keys = harness.collect_keys(halves.removed)

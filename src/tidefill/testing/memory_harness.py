@@ -189,7 +189,7 @@ class MemoryTargetHarness:
 
     def foreign_append(self, rows: Sequence[Row]) -> None:
         """A stranger's commit."""
-        table = self._table()
+        table = self._catalog.tables.setdefault(_path(1), Table(_path(1)))
         bag = dict(table.snapshots[-1])
         for row in rows:
             add(bag, row)

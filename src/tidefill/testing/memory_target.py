@@ -1,5 +1,6 @@
 """A target like a Delta table: optimistic, idempotent by transaction number, and a bag.
 
+- The first step makes it.
 - An append never looks at keys. An upsert touches every row that matches; two changes for one key are an error.
 - A step number that was committed is skipped in silence; one that is committed meanwhile is a conflict; an upsert also
   conflicts with any data or layout commit that lands meanwhile.
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from tidefill.core.confirm import Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
+from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique
@@ -44,35 +45,52 @@ class MemoryTarget:
         self.resources: tuple[str, ...] = (f"table:{path}",)
 
     def prepare(self) -> None:
-        """Make the empty table."""
+        """The first commit makes the table."""
         self._world.effect("target.prepare")
-        self._catalog.tables.setdefault(self._path, Table(self._path))
-        self._world.effect("target.prepared")
 
     def log(self, since: int | None = None) -> Sequence[Entry]:
         """What is left of the log."""
         self._world.effect("target.log")
-        return self._catalog.at(self._path).log()
+        table = self._catalog.tables.get(self._path)
+        return [] if table is None else table.log()
 
     def commit(self, write: TargetWrite[Frame], payload: Payload) -> None:
         """One atomic commit."""
         self._world.effect("target.commit")
-        table = self._catalog.at(self._path)
+        table = self._table(write, payload)
         read_version = table.version
         if payload.state.step <= table.transactions.get(payload.generation_uuid, 0):
             self._world.seen["replayed step"] += 1
             return
-        bag, counts, expected = self._evaluate(write, table.snapshots[read_version])
+        bag, counts, expected = self._evaluate(write, table.rows_by_key())
         self._world.effect("target.evaluated")
+        if read_version == UNBORN:
+            self._refuse_another()
+            self._catalog.tables[self._path] = table
         self._refuse_conflicts(table, read_version, write, payload)
         carried = _through_json(marked(payload, expected) if expected else payload)
-        before = table.snapshots[-1]
+        before = table.rows_by_key()
         after = _appended(before, bag) if isinstance(write, Append) else bag
         table.transactions[payload.generation_uuid] = payload.state.step
         entry = table.commit(after, _difference(before, after), Effect.WRITE, carried, counts)
         self._world.now += COMMIT_S + ROW_S * (counts.inserted + counts.updated + counts.deleted)
         self._on_commit(self._path, table, entry)
         self._world.effect("target.committed")
+
+    def _table(self, write: TargetWrite[Frame], payload: Payload) -> Table:
+        """The table; or one that is not there before it is committed to. A Merge needs one that is there."""
+        if payload.planned_on != UNBORN:
+            return self._catalog.at(self._path)
+        if not isinstance(write, Merge):
+            self._refuse_another()
+            return Table(self._path, [], [], [])
+        self._catalog.tables.setdefault(self._path, Table(self._path))
+        self._world.effect("target.made")
+        return self._catalog.at(self._path)
+
+    def _refuse_another(self) -> None:
+        if self._path in self._catalog.tables:
+            raise CommitConflict(f"{self._path} was made meanwhile")
 
     def _evaluate(self, write: TargetWrite[Frame], before: Bag) -> tuple[Bag, Counts, Counts | None]:
         match write:

@@ -217,6 +217,8 @@ class Several(Scripted):
             return
         self.world.seen[act.kind] += 1
         names = [name for name in self.graph if self.has(name)]
+        if not names:
+            return
         job = self.row(names[act.number % len(names)])
         self.world.tell("%s: %s (in %s)", act.kind, job.name, where)
         match act.kind:
@@ -286,7 +288,7 @@ class Several(Scripted):
     def touch(self, name: str) -> None:
         """A stranger writes into what a job has made: it will fail."""
         table = self.target(name)
-        if table is not None and table.version >= 2 and -1 not in table.snapshots[-1]:
+        if table is not None and table.version >= 1 and -1 not in table.snapshots[-1]:
             self.excuses.add("TARGET_TOUCHED")
             table.touched = True
             table.commit({**table.snapshots[-1], -1: ((-1, None, 0, 0),)}, [(1, (-1, None, 0, 0))], Effect.FOREIGN)

@@ -26,7 +26,8 @@ ID, GROUP, REF, VALUE = range(4)
 
 @dataclass(slots=True)
 class Table:
-    """One table of one identity. `snapshots[n]` is the bag at version n, `feed[n]` what version n changed."""
+    """One table of one identity. `snapshots[n]` is the bag at version n, `feed[n]` what version n changed. One that has
+    no version is yet to be made by its first commit."""
 
     identity: str
     snapshots: list[Bag] = field(default_factory=lambda: [{}])
@@ -45,7 +46,11 @@ class Table:
 
     def rows(self) -> list[Row]:
         """Every row of the newest version."""
-        return [row for rows in self.snapshots[-1].values() for row in rows]
+        return [row for rows in self.rows_by_key().values() for row in rows]
+
+    def rows_by_key(self) -> Bag:
+        """The newest version."""
+        return self.snapshots[-1] if self.snapshots else {}
 
     def commit(
         self,

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
-from tidefill.core.walk import Coverage, Range, Split, rest
+from tidefill.core.walk import Coverage, Range, Split, finished, rest
 from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.ports import Halves
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
@@ -188,14 +188,20 @@ class DeltaUpstream:
         )
 
     def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
-        """By the change feed, which is kept for the step that follows."""
+        """By the change feed, which is kept for the step that follows. If few rows were written, and all are covered,
+        to look for one of them that changed costs more than a step in vain would."""
         self._let_go()
-        if number_of(upto) <= number_of(after):
+        start, end = number_of(after), number_of(upto)
+        few = self._are_few(start, end)
+        if end <= start or (few and not self.written(after, upto)):
             return Changed.NOTHING
+        taken = few and finished(coverage)
+        if taken and self._only_added(start, end):
+            return Changed.SOME
         with translated(UpstreamReplaced):
             frame = self._net(after, upto, coverage).cache()
             self._netted = _Netted(after, upto, coverage, frame)
-            return Changed.NOTHING if frame.isEmpty() else Changed.SOME
+            return Changed.SOME if taken or not frame.isEmpty() else Changed.NOTHING
 
     def written(self, after: Version, upto: Version) -> int:
         """By what the commits say of themselves, as of the look that showed these versions."""
@@ -211,6 +217,10 @@ class DeltaUpstream:
         commits = self._commits(after, upto)
         told = all(commit.quiet or (commit.plain and commit.rows) for commit in commits)
         return told and len(commits) == upto - after and sum(commit.rows for commit in commits) <= FEW_CHANGES
+
+    def _only_added(self, after: int, upto: int) -> bool:
+        commits = self._commits(after, upto)
+        return len(commits) == upto - after and all(commit.adds or commit.quiet for commit in commits)
 
     def count(self, at: Version) -> int:
         """By the log, mostly, which counts the rows of each file; not asked again after a few changes."""
@@ -235,7 +245,8 @@ class DeltaUpstream:
             kept = known is not None and (known.after, known.upto, known.coverage) == (after, upto, coverage)
             net = known.frame if known is not None and kept else self._net(after, upto, coverage)
             removed, added = (net.where(f.col(WEIGHT) * sign > 0).drop(WEIGHT) for sign in (-1, 1))
-            return Halves(removed, added, images=True, kept=kept)
+            removes = not self._only_added(number_of(after), number_of(upto))
+            return Halves(removed, added, images=True, kept=kept, removes=removes)
 
     def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:
         weighted = self._weighted(after, upto)

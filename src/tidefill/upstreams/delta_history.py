@@ -49,12 +49,13 @@ def wall_clock_s() -> float:
 @dataclass(frozen=True, slots=True)
 class Commit:
     """When a version was made, and by what. `plain`: by a write that leaves the table what it is. `quiet`: by something
-    that leaves the rows what they are. `bases`: what it comes from, if a job of ours made it. `rows`: how many it
-    wrote, as far as it says."""
+    that leaves the rows what they are. `adds`: it only added rows. `bases`: what it comes from, if a job of ours made
+    it. `rows`: how many it wrote, as far as it says."""
 
     at_s: float
     plain: bool
     quiet: bool = False
+    adds: bool = False
     bases: Mapping[str, int] | None = None
     rows: int = 0
 
@@ -171,9 +172,22 @@ class DeltaHistory:
         what = f.concat_ws(" ", "operation", f.col("operationParameters")["mode"])
         rows = history.select("version", micros, what, "userMetadata", "operationMetrics").collect()
         return {
-            int(version): Commit(at_us / 1e6, done in WRITES, done in QUIET, _bases(told), _rows(counted or {}))
+            int(version): Commit(
+                at_us / 1e6,
+                done in WRITES,
+                done in QUIET,
+                _adds(done, counted or {}),
+                _bases(told),
+                _rows(counted or {}),
+            )
             for version, at_us, done, told, counted in rows
         }
+
+
+def _adds(done: str, counted: Mapping[str, str]) -> bool:
+    """A MERGE that met no row is an append too."""
+    met = [counted.get(name) for name in ("numTargetRowsUpdated", "numTargetRowsDeleted")]
+    return done == "WRITE Append" or (done == "MERGE" and met == ["0", "0"])
 
 
 def _rows(counted: Mapping[str, str]) -> int:
