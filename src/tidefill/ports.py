@@ -28,13 +28,15 @@ F = TypeVar("F")
 class Halves(Generic[F]):
     """The net changes of covered rows. `removed`: old images that were covered, or, without `images`, the keys of every
     changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
-    to read them again costs nothing. `removes`: there may be something in `removed`."""
+    to read them again costs nothing. `removes`: there may be something in `removed`. `lead`: the least and the greatest
+    value in the first column of the keys, where they are known at no cost."""
 
     removed: F
     added: F
     images: bool
     kept: bool = False
     removes: bool = True
+    lead: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,11 @@ class Append(Generic[F]):
 @dataclass(frozen=True, slots=True)
 class Merge(Generic[F]):
     """One row a key, marked I, U or D. `exact`: the marks say what each change will do, so the target counts them
-    before it writes and puts the counts into the payload."""
+    before it writes and puts the counts into the payload. `lead`: as of `Halves`; then there is nothing to count."""
 
     changes: F
     exact: bool
+    lead: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

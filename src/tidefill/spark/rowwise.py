@@ -99,7 +99,7 @@ class RowWise:
             for name in added.columns
         ]
         mark = f.when(_of("n", SIDE).isNull(), "D").when(_of("o", SIDE).isNull(), "I").otherwise("U")
-        return Merge(joined.select(*values, mark.alias(MARK)), exact=False)
+        return Merge(joined.select(*values, mark.alias(MARK)), exact=False, lead=half.lead)
 
     def _side_by_side(self, old: DataFrame, new: DataFrame) -> DataFrame:
         """By key, `o` and `n`; SIDE is NULL where there is no row."""

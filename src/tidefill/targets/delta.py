@@ -65,15 +65,16 @@ WRITES = frozenset({"WRITE", "MERGE"})
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What a change set does, and between which constants its keys lie in their first column, if that is known."""
+    """What a change set does, if it was looked at, and between which constants its keys lie in their first column, if
+    that is known."""
 
-    counts: Counts
+    counts: Counts | None
     first: str = ""
     last: str = ""
 
     @property
     def only_inserts(self) -> bool:
-        return not self.counts.updated and not self.counts.deleted
+        return self.counts is not None and not self.counts.updated and not self.counts.deleted
 
 
 class DeltaTarget:
@@ -194,6 +195,8 @@ class DeltaTarget:
                 self._write(rows, "append", payload)
             case Replace(rows):
                 self._write(rows, "overwrite", payload)
+            case Merge(changes, False, (first, last)):
+                self._merge_sight_unseen(changes, payload, first, last)
             case Merge(changes, exact):
                 self._merge(changes, payload, exact=exact)
             case never:
@@ -231,28 +234,40 @@ class DeltaTarget:
             )
 
     def _merge(self, changes: DataFrame, payload: Payload, *, exact: bool) -> None:
-        session = changes.sparkSession
         with self._translated():
             self._follow(changes.drop(MARK).schema)
             kept = changes.cache()
-            view = "__tf_" + uuid.uuid4().hex
             try:
                 counted = self._counted(kept)
                 carried = replace(payload, expected=counted.counts) if exact else payload
                 if exact and counted.only_inserts and self._ends_below(counted):
                     self._write(kept, "append", carried)
-                    return
-                kept.createOrReplaceTempView(view)
-                with _carrying(session, carried):
-                    session.sql(self._merge_sql(kept.columns, view, counted, exact=exact)).collect()
+                else:
+                    self._run_merge(kept, carried, counted, exact=exact)
             finally:
-                session.catalog.dropTempView(view)
                 kept.unpersist()
+
+    def _merge_sight_unseen(self, changes: DataFrame, payload: Payload, first: int, last: int) -> None:
+        """Nobody asks how many there are, and it is known where: Delta evaluates them, once."""
+        with self._translated():
+            self._follow(changes.drop(MARK).schema)
+            kind = self._lead_type
+            ends = ("", "") if kind is None else (literal(first, kind), literal(last, kind))
+            self._run_merge(changes, payload, _Counted(None, *ends), exact=False)
+
+    def _run_merge(self, changes: DataFrame, payload: Payload, counted: _Counted, *, exact: bool) -> None:
+        session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
+        changes.createOrReplaceTempView(view)
+        try:
+            with _carrying(session, payload):
+                session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
+        finally:
+            session.catalog.dropTempView(view)
 
     def _ends_below(self, counted: _Counted) -> bool:
         """Whether all that is there lies below the new rows, so that a MERGE would find none of them: as in a table
         that grows at its end. Statistics tell that nearly always without a look into a file."""
-        if not counted.counts.inserted:
+        if not (counted.counts and counted.counts.inserted):
             return True
         here = self._spark.read.format("delta").load(self._path)
         return bool(counted.first) and here.where(f"{quoted(self._key[0])} >= {counted.first}").isEmpty()
@@ -303,9 +318,9 @@ class DeltaTarget:
         updates = f"WHEN MATCHED THEN UPDATE SET {sets}"
         inserts = f"WHEN NOT MATCHED AND s.{MARK} <> 'D' THEN INSERT ({', '.join(names)}) VALUES ({values})"
         counts = counted.counts
-        clauses = [deletes] if counts.deleted else []
-        clauses += [updates] if counts.updated or not exact else []
-        clauses += [inserts] if counts.inserted or not exact else []
+        clauses = [deletes] if counts is None or counts.deleted else []
+        clauses += [updates] if counts is None or counts.updated or not exact else []
+        clauses += [inserts] if counts is None or counts.inserted or not exact else []
         return f"MERGE INTO {self._table} t USING {view} s ON {on}{bounds} {' '.join(clauses)}"
 
     def compare(

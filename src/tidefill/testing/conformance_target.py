@@ -263,6 +263,18 @@ def merge_by_key(harness: TargetHarness[F]) -> None:
     assert _truth(harness).state == _state(2)
 
 
+def merge_by_key_between_known_ends(harness: TargetHarness[F]) -> None:
+    """Then nothing is counted, and rows elsewhere need not be read."""
+    _filled(harness, [row(1), row(2), row(3), row(50)])
+    changes: list[Marked] = [("U", 1, row(1, 9)), ("U", 7, row(7)), ("D", 2, None), ("D", 8, None)]
+    _commit(harness, Merge(harness.marked(changes), exact=False, lead=(1, 8)), 2)
+    _same(harness.rows(), [row(1, 9), row(3), row(7), row(50)])
+    _commit(harness, Merge(harness.marked([("U", 3, row(3, 4))]), exact=False, lead=(3, 3)), 3)
+    _same(harness.rows(), [row(1, 9), row(3, 4), row(7), row(50)])
+    assert _last_payload(harness).expected is None
+    assert _truth(harness).state == _state(3)
+
+
 def a_null_key_is_a_key(harness: TargetHarness[F]) -> None:
     """A group of NULL has one row like any other."""
     null: Row = (None, 1, 2, 3)
@@ -727,6 +739,7 @@ TARGET_SUITE: tuple[TargetTest, ...] = (
     merge_by_exact_marks,
     merge_by_some_of_the_marks,
     merge_by_key,
+    merge_by_key_between_known_ends,
     a_null_key_is_a_key,
     replace,
     writes_of_nothing_commit_too,

@@ -771,6 +771,10 @@ def _assert_halves(
         _same(added, [image for image in new.values() if image not in kept])
         return
     keys = harness.collect_keys(halves.removed)
+    if halves.lead is not None:
+        leads = sorted(lead for lead, *_ in keys if isinstance(lead, int))
+        assert halves.lead == (leads[0], leads[-1])
+        assert len(leads) == len(keys)
     changed = {layout.key_of(image) for image in set(before) ^ set(after)}
     assert len(keys) == len(set(keys)), "each key once"
     assert changed <= set(keys), f"changes of {changed - set(keys)} are missing"

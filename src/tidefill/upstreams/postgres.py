@@ -43,7 +43,7 @@ from tidefill.upstreams.postgres_table import (
     kept_by,
     log_gone,
 )
-from tidefill.upstreams.postgres_types import PgColumn, is_text, key_type, mapped, quoted_text
+from tidefill.upstreams.postgres_types import INTEGER_TYPES, PgColumn, is_text, key_type, mapped, quoted_text
 from tidefill.upstreams.sample import SAMPLE_KEYS, Sample
 
 READERS = 4  # of a chunk
@@ -319,14 +319,24 @@ class PostgresUpstream(Generic[F]):
         same = " AND ".join(f"t.{name} = k.{name}" for name in names)
         removed: list[F] = []
         added: list[F] = []
+        ends: set[int] = set()
         batches = head.told.backlog.batches(_snapshot(after), KEYS_PER_QUERY)
         for batch in chain([next(batches, [])], batches):
+            ends = self._ends(ends, batch)
             keys = self._keys_sql(batch)
             removed.append(self._read(head, self._key_columns, f"{keys} k", "k", "true"))
             rows = f"{keys} k JOIN {self._table.sql} t ON {same}"
             where = f"{inside} AND {self._known_parts(head)}"
             added.append(self._read(head, head.survey.columns, rows, "t", where))
-        return Halves(self._reader.union(removed), self._reader.union(added), images=False)
+        lead = (min(ends), max(ends)) if ends else None
+        return Halves(self._reader.union(removed), self._reader.union(added), images=False, lead=lead)
+
+    def _ends(self, ends: set[int], keys: Sequence[KeyTexts]) -> set[int]:
+        """The least and the greatest of these and of what is in the first column of the keys, if it is of integers."""
+        if self._key_columns[0].base not in INTEGER_TYPES or not keys:
+            return ends
+        values = ends | {int(key[0]) for key in keys}
+        return {min(values), max(values)}
 
     @property
     def _key_columns(self) -> list[PgColumn]:

@@ -19,6 +19,7 @@ from tidefill.errors import UnsupportedKey
 DECIMAL_DIGITS_MAX = 38
 DAY_MICROS = 86_400_000_000
 EPOCH_DAY = date(1970, 1, 1)
+INTEGER_TYPES = frozenset({"int2", "int4", "int8"})
 T = TypeVar("T")
 
 
