@@ -151,7 +151,8 @@ class DeltaTarget:
         try:
             if since is not None:
                 recent = self._history(f" LIMIT {RECENT_COMMITS}")
-                if recent and recent[0].version <= since and any(entry.payload is not None for entry in recent):
+                reaches = recent and recent[0].version <= max(0, since)
+                if reaches and any(entry.payload is not None for entry in recent):
                     return recent
             return self._history()
         except UnknownTable:
