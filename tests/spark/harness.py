@@ -159,17 +159,22 @@ class DeltaTargetHarness:
     capabilities = frozenset(TargetCan)
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self._spark = spark
+        self._spark = self._session(spark)
         self._folder = folder / f"target-{uuid.uuid4().hex}"
         self._name = f"shown_{uuid.uuid4().hex}"
+
+    @staticmethod
+    def _session(spark: SparkSession) -> SparkSession:
+        """Whose tables have a checkpoint at every version, so that their log can be cleaned."""
+        session = job_session(spark)
+        session.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "1")
+        return session
 
     def _path(self, generation: int) -> str:
         return str(self._folder / f"{generation}")
 
     def target(self, generation: int = 1) -> DeltaTarget:
-        session = job_session(self._spark)
-        session.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "1")
-        return DeltaTarget(session, self._path(generation), COLUMNS, ("id",), self._name)
+        return DeltaTarget(self._session(self._spark), self._path(generation), COLUMNS, ("id",), self._name)
 
     def frame(self, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         return local_frame(self._spark, [tuple(row) for row in rows], COLUMNS)
