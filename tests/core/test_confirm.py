@@ -112,7 +112,7 @@ def test_a_payload_on_a_harmless_entry_never_counts() -> None:
 
 
 def test_counts_are_looked_at_once() -> None:
-    wrong = _expecting(Counts(5, 0, 0), Counts(4, 0, 0))
+    wrong = _expecting(Counts(4, 0, 0), Counts(5, 0, 0))
     with pytest.raises(Bug):
         truth([BIRTH, wrong])
     assert truth([BIRTH, wrong], anchor(1, 1)).state == state(1), "it was confirmed before"
@@ -212,7 +212,7 @@ def _expecting(expected: Counts, counts: Counts) -> Entry:
     return Entry(1, Effect.WRITE, payload, counts)
 
 
-@pytest.mark.parametrize("counts", [Counts(1, 3, 1), Counts(1, 2, 2), Counts(0, 4, 0)])
+@pytest.mark.parametrize("counts", [Counts(1, 3, 1), Counts(1, 2, 2), Counts(0, 4, 0), Counts(0, 2, 1)])
 def test_a_change_that_met_several_rows_names_the_key(counts: Counts) -> None:
     with pytest.raises(KeyNotUnique, match="Expected"):
         truth([BIRTH, _expecting(Counts(1, 2, 1), counts)])

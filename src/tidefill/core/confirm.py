@@ -163,15 +163,17 @@ def _touched(detail: str) -> TargetTouched:
 
 
 def _refuse_wrong_counts(entry: Entry, payload: Payload) -> None:
-    if payload.expected is None or payload.expected == entry.counts:
+    expected, found = payload.expected, entry.counts
+    if expected is None or expected == found:
         return
-    if entry.counts.updated + entry.counts.deleted > payload.expected.updated + payload.expected.deleted:
+    met = found.updated + found.deleted - expected.updated - expected.deleted
+    if met > 0 or (met == 0 and found.inserted < expected.inserted):
         raise KeyNotUnique(
-            "a change of one row met several rows in the target",
-            detail=f"Expected {payload.expected}, the commit did {entry.counts}.",
+            "a change of one row met several rows in the target, or a new row one that has its key",
+            detail=f"Expected {expected}, the commit did {found}.",
             hint="The declared key is not unique. Declare one that is and create the object anew.",
         )
-    raise Bug("a commit did something else than was planned", detail=f"{payload.expected} became {entry.counts}")
+    raise Bug("a commit did something else than was planned", detail=f"{expected} became {found}")
 
 
 def payload_to_json(payload: Payload) -> dict[str, Any]:
