@@ -24,7 +24,16 @@ KEYS: Mapping[str, Sequence[str]] = {
     "orders": ["o_orderkey"],
     "lineitem": ["l_orderkey", "l_linenumber"],
 }
+CHANGES: Mapping[str, str] = {
+    "region": "r_comment = concat(r_comment, '.')",
+    "nation": "n_regionkey = (n_regionkey + 1) % 5",
+    "part": "p_size = p_size % 50 + 1",
+    "supplier": "s_nationkey = (s_nationkey + 1) % 25, s_acctbal = s_acctbal + 1",
+    "partsupp": "ps_availqty = ps_availqty + 1, ps_supplycost = ps_supplycost + 1",
+    "customer": "c_nationkey = (c_nationkey + 1) % 25, c_acctbal = c_acctbal + 1",
+}
 FILE_ROWS = 250_000
+STRIDE = 7919  # from one refresh's place to the next one's: a prime, so that any stretch gets its share
 
 
 def make_tables(spark: SparkSession, folder: Path, scale: float, tables: Sequence[str] = tuple(KEYS)) -> None:
@@ -46,11 +55,19 @@ def register(engine: Engine, folder: Path, tables: Sequence[str] = tuple(KEYS)) 
         engine.register(table, location=folder / table, key=KEYS[table], walk=KEYS[table])
 
 
-def refresh(spark: SparkSession, folder: Path, number: int, orders: int) -> None:
-    """Some orders come, with their items; some change; some go."""
+def refresh(spark: SparkSession, folder: Path, number: int, orders: int, tables: Sequence[str] = tuple(KEYS)) -> None:
+    """In each table some rows come, some change, some go: so many orders with their items, and of the others a few,
+    which come back with the next refresh."""
+    _refresh_orders(spark, folder, number, orders)
+    for table in CHANGES:
+        if table in tables:
+            _refresh_others(spark, folder, table, number, orders)
+
+
+def _refresh_orders(spark: SparkSession, folder: Path, number: int, orders: int) -> None:
     at = {table: table_at(str(folder / table)) for table in ("orders", "lineitem")}
     (keys,) = spark.sql(f"SELECT sort_array(collect_list(o_orderkey)) FROM {at['orders']}").collect()[0]
-    first = number * 7919 % max(1, len(keys) - 4 * orders)
+    first = number * STRIDE % max(1, len(keys) - 4 * orders)
     changed, gone, copied = (keys[first + start * orders : first + (start + 1) * orders] for start in range(3))
     new = max(keys) + 1 - copied[0]
     for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
@@ -59,8 +76,23 @@ def refresh(spark: SparkSession, folder: Path, number: int, orders: int) -> None
         rows.write.format("delta").mode("append").save(str(folder / table))
         spark.sql(f"DELETE FROM {at[table]} WHERE {key} BETWEEN {gone[0]} AND {gone[-1]}")
     where = f"BETWEEN {changed[0]} AND {changed[-1]}"
-    spark.sql(f"UPDATE {at['orders']} SET o_totalprice = o_totalprice + 1 WHERE o_orderkey {where}")
+    spark.sql(
+        f"UPDATE {at['orders']} SET o_totalprice = o_totalprice + 1, o_custkey = o_custkey + 1 WHERE o_orderkey {where}"
+    )
     spark.sql(
         f"UPDATE {at['lineitem']} SET l_quantity = l_quantity + 1, l_extendedprice = l_extendedprice + l_tax "
         f"WHERE l_orderkey {where}"
     )
+
+
+def _refresh_others(spark: SparkSession, folder: Path, table: str, number: int, rows_max: int) -> None:
+    """By the first column of the key: never more than a twentieth of a table, so that its views show something."""
+    at, key = table_at(str(folder / table)), KEYS[table][0]
+    was = f"{at} VERSION AS OF 0"
+    (keys,) = spark.sql(f"SELECT sort_array(collect_set({key})) FROM {was}").collect()[0]
+    few = max(1, min(rows_max, len(keys) // 20))
+    first = number * STRIDE % (len(keys) - 2 * few)
+    gone, changed = (keys[first + start * few : first + (start + 1) * few] for start in range(2))
+    spark.sql(f"INSERT INTO {at} SELECT was.* FROM {was} AS was ANTI JOIN {at} AS now USING ({', '.join(KEYS[table])})")
+    spark.sql(f"DELETE FROM {at} WHERE {key} BETWEEN {gone[0]} AND {gone[-1]}")
+    spark.sql(f"UPDATE {at} SET {CHANGES[table]} WHERE {key} BETWEEN {changed[0]} AND {changed[-1]}")
