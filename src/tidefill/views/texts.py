@@ -108,8 +108,8 @@ def select(
 
 def _item(column: str, value: Expr) -> Expr:
     if isinstance(value, exp.Column) and value.name == column and not value.table:
-        return value.copy()
-    return exp.alias_(value.copy(), name(column), copy=False)
+        return col(column)
+    return exp.Alias(this=value.copy(), alias=name(column))
 
 
 def joined(query: exp.Select, source: exp.Expr, kind: str, on: Expr) -> exp.Select:
