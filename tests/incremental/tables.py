@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,7 @@ class _Held:
     """How a table was made, and the rows that it has."""
 
     made: str
-    rows: list[Row]
+    rows: Counter[Row]
 
 
 class Tables:
@@ -29,20 +30,20 @@ class Tables:
 
     def put(self, name: str, made: str, rows: Iterable[Row]) -> None:
         """The table has these rows. `made`: what follows its name where it is created, which gives no rows."""
-        held, wanted = self._held.pop(name, None), list(rows)
+        held, wanted = self._held.pop(name, None), Counter(rows)
         if held is None or held.made != made:
             self._connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" {made}')
             self._insert(name, wanted)
-        elif wanted[: len(held.rows)] == held.rows:
-            self._insert(name, wanted[len(held.rows) :])
+        elif held.rows <= wanted:
+            self._insert(name, wanted - held.rows)
         else:
             self._connection.execute(f'TRUNCATE "{name}"')
             self._insert(name, wanted)
         self._held[name] = _Held(made, wanted)
 
-    def _insert(self, name: str, rows: Sequence[Row]) -> None:
+    def _insert(self, name: str, rows: Counter[Row]) -> None:
         if rows:
-            values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
+            values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows.elements())
             self._connection.execute(f'INSERT INTO "{name}" VALUES {values}')
 
 

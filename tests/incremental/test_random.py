@@ -19,6 +19,7 @@ RANGES = [(max(first, HISTORIES), first + IN_A_RANGE) for first in range(0, HIST
     ("first", "upto"), [(0, HISTORIES), *(pytest.param(*seeds, marks=pytest.mark.soak) for seeds in RANGES)]
 )
 def test_no_history_leads_astray(first: int, upto: int) -> None:
+    """In ranges, so that processes can share them, and a run that is cut off has said how far it came."""
     with connected() as connection:
         for seed in range(first, upto):
             history(seed, connection)
