@@ -11,7 +11,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.incremental.world import KEYS, TABLES, Row, key_of, some_row
+from tests.incremental.tables import Row
+from tests.incremental.world import KEYS, TABLES, key_of, some_row
 from tidefill import connect
 from tidefill.core.confirm import payload_from_text
 from tidefill.core.state import JobState

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import duckdb
 import pytest
@@ -32,6 +33,10 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 def _always_new(patch: pytest.MonkeyPatch) -> None:
     rows = Changes.rows
     patch.setattr(Changes, "rows", lambda self, relation, at: rows(self, relation, "new"))
+
+
+def _everything_has_changed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Changes, "has_changed", lambda self, relation: True)
 
 
 def _forget_the_right_side(patch: pytest.MonkeyPatch) -> None:
@@ -206,6 +211,7 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
         _always_new,
         ("join of many to many", "three tables", "self join", "value", "window of a join"),
     ),
+    "what did not change is taken for changed": (_everything_has_changed, ("foreign key join", "left join")),
     "a left join minds its left side only": (_forget_the_right_side, ("left join", "NOT EXISTS", "full join")),
     "changed left rows meet what the right side is": (
         _changed_left_rows_meet_what_is,
@@ -297,6 +303,16 @@ def test_it_is_noticed_that_what_comes_is_taken_to_stay(
     _what_comes_stays(monkeypatch)
     with pytest.raises(AssertionError, match="min"):
         move_and_lessen(World(DIRECTED["min of a join"], random.Random(1), connection))
+
+
+def test_it_is_noticed_that_the_target_changes_where_nothing_did(connection: duckdb.DuckDBPyConnection) -> None:
+    world = World(DIRECTED["filter"], random.Random(1), connection)
+    world.data["a"] = {(1,): (1, 2, Decimal(1), "a")}
+    world.begin()
+    world.step()
+    world.target.clear()
+    with pytest.raises(AssertionError, match="missing"):
+        world.step()
 
 
 def _fails(sql: str, connection: duckdb.DuckDBPyConnection, walks: Walks | None = None) -> bool:

@@ -11,13 +11,15 @@ from tests.incremental.history import run
 from tests.incremental.queries import RandomQuery
 from tests.incremental.world import World, connected, some_walks
 
-HISTORIES, HISTORIES_OF_SOAK = 80, 20_000
+HISTORIES, HISTORIES_OF_SOAK, IN_A_RANGE = 80, 20_000, 1_000
+RANGES = [(max(first, HISTORIES), first + IN_A_RANGE) for first in range(0, HISTORIES_OF_SOAK, IN_A_RANGE)]
 
 
 @pytest.mark.parametrize(
-    ("first", "upto"), [(0, HISTORIES), pytest.param(HISTORIES, HISTORIES_OF_SOAK, marks=pytest.mark.soak)]
+    ("first", "upto"), [(0, HISTORIES), *(pytest.param(*seeds, marks=pytest.mark.soak) for seeds in RANGES)]
 )
 def test_no_history_leads_astray(first: int, upto: int) -> None:
+    """In ranges, so that processes can share them, and a run that is cut off has said how far it came."""
     with connected() as connection:
         for seed in range(first, upto):
             history(seed, connection)

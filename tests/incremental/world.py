@@ -16,15 +16,15 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
+from tests.incremental.tables import Row, Tables, literal
 from tidefill.core.keys import TOP, Key, end_of_group
 from tidefill.views.limits import Reading
 from tidefill.views.lowering import TableColumns
-from tidefill.views.plan import Strategy, ViewPlan, compile_view
+from tidefill.views.plan import TARGET, ViewPlan, compile_view
 from tidefill.views.relations import Scan
-from tidefill.views.texts import MARK
+from tidefill.views.texts import HIDDEN, MARK
 from tidefill.views.verbatim import Verbatim
 
-Row = tuple[Any, ...]
 Walks = Mapping[str, tuple[str, ...]]
 NOTHING, EVERYTHING = Key(()), Key((TOP,))
 
@@ -34,6 +34,7 @@ TABLES = {
     "c": TableColumns("c", (("id1", "int"), ("id2", "string"), ("g", "int"), ("d", "timestamp")), ("id1", "id2")),
 }
 KEYS = 10
+_INPUT = re.compile(r'"(__tf_(?:old_\d+|delta_\d+|target))"')
 _LIMIT = re.compile(r'"(__tf_\d+_limits_(?:lo\d+|hi\d+|any))"')
 _DUCK = {"int": "INT", "bigint": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "timestamp": "TIMESTAMPTZ"}
 _SPARK = {
@@ -47,7 +48,9 @@ def find(parts: tuple[str, ...]) -> TableColumns:
 
 
 def connected() -> duckdb.DuckDBPyConnection:
+    """Without the optimizer: of ten rows any plan will do, and over a few queries it stumbles."""
     connection = duckdb.connect()
+    connection.execute("PRAGMA disable_optimizer")
     connection.execute("SET threads = 1")
     connection.execute("SET TimeZone = 'UTC'")
     for table in TABLES.values():
@@ -61,17 +64,6 @@ def columns_of(table: TableColumns) -> str:
 
 def spark_type(kind: str) -> str:
     return _SPARK.get(kind, kind.lower())
-
-
-def _literal(value: Any) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value)
-        case int() | float() | Decimal():
-            return format(value, "f") if isinstance(value, Decimal) else repr(value)
-    return "'" + str(value).replace("'", "''") + "'"
 
 
 def some_value(chance: random.Random, kind: str) -> Any:
@@ -135,6 +127,24 @@ class Covered:
         return not self.upto < self.place(row) <= self.behind
 
 
+@dataclass(frozen=True)
+class Texts:
+    """The statements of a step: stages with their names and the limits that they give, and the last one."""
+
+    stages: tuple[tuple[str, str, tuple[str, ...]], ...]
+    last: str
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """What they read of what was, of what changed, and of the target."""
+        return frozenset(_INPUT.findall(" ".join([*(text for _, text, _ in self.stages), self.last])))
+
+
+def _text(query: exp.Query) -> str:
+    """Of a query that nobody asks for another one."""
+    return query.sql(dialect="duckdb", copy=False)
+
+
 def ending(bound: Key, group_columns: int) -> Key:
     return end_of_group(bound, group_columns) if group_columns and bound.values else bound
 
@@ -157,10 +167,14 @@ class World:
         self.sql, self.chance, self.connection = sql, chance, connection
         self.data: dict[str, dict[Row, Row]] = {name: {} for name in TABLES}
         tree = sqlglot.parse_one(sql, read=Verbatim)
+        self._named = {table.name.lower() for table in tree.find_all(exp.Table)} & TABLES.keys()
         self.user_sql = tree.sql(dialect="duckdb")
         names = [row[0] for row in self._run(f"DESCRIBE {self.user_sql}")]
         self.names = [f"u{index}" for index, _ in enumerate(names)]
-        self._texts: dict[tuple[str, ...], tuple[tuple[str, str, tuple[str, ...]], ...]] = {}
+        self._tables = Tables(connection)
+        self._texts: dict[tuple[str, ...], Texts] = {}
+        self._inputs: list[list[Row]] = []
+        self._view: list[Row] = []
         self.plan: ViewPlan = compile_view(tree, find, self.names, self._types)
         self.walks = {name: table.key for name, table in TABLES.items()} | dict(walks or {})
         self.covered = [Covered(scan, self.walks[scan.table]) for scan in self.plan.scans]
@@ -176,41 +190,49 @@ class World:
     def _types(self, query: exp.Query, scans: Sequence[Scan]) -> Sequence[str]:
         for number, scan in enumerate(scans):
             self._put(f"__tf_new_{number}", TABLES[scan.table], [])
-        return [spark_type(row[1]) for row in self._run(f"DESCRIBE {query.sql(dialect='duckdb')}")]
+        return [spark_type(row[1]) for row in self._run(f"DESCRIBE {_text(query)}")]
 
     def _put(self, name: str, table: TableColumns, rows: Iterable[Row], more: str = "") -> None:
-        self.connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" ({columns_of(table)}{more})')
-        self._insert(name, rows)
-
-    def _insert(self, name: str, rows: Iterable[Row]) -> None:
-        values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
-        if values:
-            self.connection.execute(f'INSERT INTO "{name}" VALUES {values}')
+        self._tables.put(name, f"({columns_of(table)}{more})", rows)
 
     @cached_property
     def whole(self) -> str:
-        return self.plan.whole().sql(dialect="duckdb")
+        return _text(self.plan.whole())
 
-    def _changes(self, changed: tuple[str, ...]) -> list[Row]:
+    def _view_of(self, inputs: Sequence[Iterable[Row]]) -> list[Row]:
+        """The whole view over these rows of its occurrences. It is what it was if they are what they were."""
+        rows = [list(one) for one in inputs]
+        self._put_new(rows)
+        if rows != self._inputs:
+            self._inputs, self._view = rows, self._run(self.whole)
+        return self._view
+
+    def _put_new(self, inputs: Sequence[Iterable[Row]]) -> None:
+        for number, (one, rows) in enumerate(zip(self.covered, inputs, strict=True)):
+            self._put(f"__tf_new_{number}", TABLES[one.scan.table], rows)
+
+    def _texts_of(self, changed: tuple[str, ...]) -> Texts:
         if changed not in self._texts:
             script = self.plan.changes(changed, self.reading)
-            stages = [(stage.name, stage.query.sql(dialect="duckdb"), stage.limits) for stage in script.stages]
-            self._texts[changed] = (*stages, ("", script.last.sql(dialect="duckdb"), ()))
-        *stages, (_, last, _) = self._texts[changed]
+            stages = ((stage.name, _text(stage.query), stage.limits) for stage in script.stages)
+            self._texts[changed] = Texts(tuple(stages), _text(script.last))
+        return self._texts[changed]
+
+    def _changes(self, texts: Texts) -> list[Row]:
         known: dict[str, str] = {}
 
         def with_limits(text: str) -> str:
             return _LIMIT.sub(lambda found: known[found[1]], text)
 
-        for name, text, limits in stages:
+        for name, text, limits in texts.stages:
             stage = with_limits(text)
             if limits:
                 (values,) = self._run(stage)
-                known |= dict(zip(limits, map(_literal, values), strict=True))
+                known |= dict(zip(limits, map(literal, values), strict=True))
                 self.limits += 1
             else:
                 self._run(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {stage}')
-        return self._run(with_limits(last))
+        return self._run(with_limits(texts.last))
 
     @cached_property
     def reading(self) -> Reading:
@@ -242,8 +264,7 @@ class World:
             one.behind = ending(one.behind, group_columns)
         for one in self.covered:
             one.rows = self._rows_of(one)
-        self._put_inputs({}, {})
-        self.target = {self._key(row): row for row in self._run(self.whole)}
+        self.target = {self._key(row): row for row in self._covered_view()}
         self.check()
 
     def _rows_of(self, one: Covered) -> dict[Row, Row]:
@@ -287,15 +308,13 @@ class World:
         walked = [other for other in self.covered if other.behind is not EVERYTHING]
         before, one.upto = one.rows, upto
         one.rows = self._rows_of(one)
-        for other in self.covered:
-            rows = {key: row for key, row in other.rows.items() if key not in before} if other is one else {}
-            self._put_input(other, rows if other in walked else other.rows)
-        chunk = self._run(self.whole)
+        come = {key: row for key, row in one.rows.items() if key not in before}
+        of_walked = {other: come if other is one else {} for other in walked}
+        chunk = self._view_of([of_walked.get(other, other.rows).values() for other in self.covered])
         for row in chunk:
             assert self._key(row) not in self.target, f"the chunk of {self.sql} has {row} once more"
         self.target |= {self._key(row): row for row in chunk}
         self.appends += bool(chunk)
-        self._put_inputs({}, {})
         self.check()
 
     def step(self, fill: Mapping[int, Key] | None = None) -> None:
@@ -305,33 +324,33 @@ class World:
             self.covered[number].upto = upto
         for one in self.covered:
             one.rows = self._rows_of(one)
-        old: dict[int, Iterable[Row]] = {}
         delta: dict[int, list[Row]] = {}
         for number, (was, one) in enumerate(zip(before, self.covered, strict=True)):
             gone = [(*row, -1) for key, row in was.items() if one.rows.get(key) != row]
             come = [(*row, 1) for key, row in one.rows.items() if was.get(key) != row]
             if gone or come:
-                old[number], delta[number] = was.values(), [*gone, *come]
-        self._put_inputs(old, delta)
+                delta[number] = [*gone, *come]
         if delta:
-            changed = tuple(self.covered[number].scan.occurrence for number in delta)
-            self._apply(self._changes(changed))
+            texts = self._texts_of(tuple(self.covered[number].scan.occurrence for number in delta))
+            self._put_inputs(texts.inputs, before, delta)
+            self._apply(self._changes(texts))
         self.check()
 
-    def _put_inputs(self, old: dict[int, Iterable[Row]], delta: dict[int, list[Row]]) -> None:
-        for number, one in enumerate(self.covered):
-            table = TABLES[one.scan.table]
-            self._put_input(one, one.rows)
-            if number in delta:
-                self._put(f"__tf_old_{number}", table, old[number])
-                self._put(f"__tf_delta_{number}", table, delta[number], ", __tf_w INT")
-        if self.plan.strategy is not Strategy.CHANGES and delta:
-            empty = f"SELECT * FROM ({self.whole}) LIMIT 0"
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE __tf_target AS {empty}")
-            self._insert("__tf_target", self.target.values())
-
-    def _put_input(self, one: Covered, rows: Mapping[Row, Row]) -> None:
-        self._put(f"__tf_new_{self.covered.index(one)}", TABLES[one.scan.table], rows.values())
+    def _put_inputs(
+        self, read: frozenset[str], old: Sequence[Mapping[Row, Row]], delta: Mapping[int, list[Row]]
+    ) -> None:
+        """What the statements of a step read."""
+        self._put_new([one.rows.values() for one in self.covered])
+        for name in read - {TARGET}:
+            what, number = name.removeprefix(HIDDEN).split("_")
+            assert int(number) in delta, f"{name} is read, of which nothing changed"
+            table = TABLES[self.covered[int(number)].scan.table]
+            if what == "old":
+                self._put(name, table, old[int(number)].values())
+            else:
+                self._put(name, table, delta[int(number)], ", __tf_w INT")
+        if TARGET in read:
+            self._tables.put(TARGET, f"AS SELECT * FROM ({self.whole}) LIMIT 0", self.target.values())
 
     def _apply(self, changes: Sequence[Row]) -> None:
         """Marks are exact: what is inserted is not there, what is updated or deleted is."""
@@ -347,32 +366,23 @@ class World:
 
     def check(self) -> None:
         """I1: the target is the view over what is covered."""
-        wanted = self._run(self.whole)
+        wanted = self._covered_view()
         assert len({self._key(row) for row in wanted}) == len(wanted), f"{self.plan.key} is no key of {wanted}"
         self._equal(normal(self.target.values()), normal(wanted), "the target")
         self.checks += 1
 
+    def _covered_view(self) -> list[Row]:
+        return self._view_of([one.rows.values() for one in self.covered])
+
     def check_query(self) -> None:
         """The view from nothing is what the user asked for."""
-        for name, table in TABLES.items():
-            self._put(name, table, self.data[name].values())
-        for number, one in enumerate(self.covered):
-            self._put(f"__tf_new_{number}", TABLES[one.scan.table], self.data[one.scan.table].values())
+        for name in self._named:
+            self._put(name, TABLES[name], self.data[name].values())
         shown = len(self.plan.columns)
-        found = normal(row[:shown] for row in self._run(self.whole))
-        self._equal(found, normal(self._asked()), "the plan")
+        view = self._view_of([self.data[one.scan.table].values() for one in self.covered])
+        found = normal(row[:shown] for row in view)
+        self._equal(found, normal(self._run(self.user_sql)), "the plan")
         self.checks += 1
-
-    def _asked(self) -> list[Row]:
-        """What the user's own query gives. The optimizer of DuckDB stumbles over a few, so they go without it."""
-        try:
-            return self._run(self.user_sql)
-        except duckdb.InternalException:
-            self._run("PRAGMA disable_optimizer")
-            try:
-                return self._run(self.user_sql)
-            finally:
-                self._run("PRAGMA enable_optimizer")
 
     def _equal(self, found: Counter[Row], wanted: Counter[Row], what: str) -> None:
         assert found == wanted, (

@@ -30,20 +30,31 @@ class Script:
     last: exp.Query
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A query with a name, and the tables and columns that it names."""
+
+    name: str
+    query: exp.Query
+    tables: frozenset[str]
+    columns: frozenset[str]
+
+
 class Statement:
-    """A query in steps that have names."""
+    """A query in steps that have names. It is ended once: then its steps are those of the query that is made."""
 
     def __init__(self) -> None:
-        self._steps: list[tuple[str, exp.Query]] = []
+        self._steps: list[_Step] = []
         self._stages: set[str] = set()
         self._limits: dict[str, tuple[str, ...]] = {}
         self._asked: dict[str, list[str]] = {}
         self._asking: dict[str, int] = {}
+        self._given: set[str] = set()
 
     def step(self, hint: str, query: exp.Query, *, stage: bool = False) -> str:
         """The step's name. A `stage` is small and asked for more than once, so it is worth keeping."""
         name = f"__tf_{len(self._steps)}_{hint}"
-        self._steps.append((name, query))
+        self._steps.append(_step(name, query))
         if stage:
             self._stages.add(name)
         return name
@@ -64,8 +75,8 @@ class Statement:
             self.step("limits", select([], table(step)), stage=True)
         asked += [column for column in columns if column not in asked]
         place = self._asking[step]
-        name = self._steps[place][0]
-        self._steps[place] = name, limits.asked(step, asked)
+        name = self._steps[place].name
+        self._steps[place] = _step(name, limits.asked(step, asked))
         ends = {column: limits.constants(name, index) for index, column in enumerate(asked)}
         self._limits[name] = tuple(end for both in ends.values() for end in both)
         return ends
@@ -79,34 +90,48 @@ class Statement:
 
     def ending(self, query: exp.Query) -> exp.Query:
         """The whole as one query, with those steps that it needs."""
-        return self._with(query, frozenset())[0]
+        return self._with(_step("", query), frozenset())[0]
 
     def script(self, query: exp.Query) -> Script:
         """The whole in stages."""
-        last, needed = self._with(query, self._stages)
+        last, needed = self._with(_step("", query), self._stages)
         stages: list[Stage] = []
-        for name, step in reversed(self._steps):
-            if name in self._stages and name in needed:
-                stage, more = self._with(step.copy(), self._stages)
-                stages.append(Stage(name, stage, self._limits.get(name, ())))
+        for step in reversed(self._steps):
+            if step.name in self._stages and step.name in needed:
+                stage, more = self._with(step, self._stages)
+                stages.append(Stage(step.name, stage, self._limits.get(step.name, ())))
                 needed |= more
         return Script(tuple(reversed(stages)), last)
 
-    def _with(self, query: exp.Query, apart: Collection[str]) -> tuple[exp.Query, set[str]]:
+    def _with(self, last: _Step, apart: Collection[str]) -> tuple[exp.Query, set[str]]:
         """The query with the steps that it needs, but for those that are kept apart; and the names of all."""
-        needed = self._names(query)
+        query, needed = self._tree(last), self._needed(last)
         kept: list[tuple[str, exp.Query]] = []
-        for name, step in reversed(self._steps):
-            if name in needed and name not in apart:
-                needed |= self._names(step)
-                kept.append((name, step.copy()))
+        for step in reversed(self._steps):
+            if step.name in needed and step.name not in apart:
+                needed |= self._needed(step)
+                kept.append((step.name, self._tree(step)))
         if kept:
             ctes = [exp.CTE(this=step, alias=exp.TableAlias(this=name_of(name))) for name, step in reversed(kept)]
             query.set("with_", exp.With(expressions=ctes))
         return query, needed
 
-    def _names(self, query: exp.Query) -> set[str]:
+    def _tree(self, step: _Step) -> exp.Query:
+        """Of a step, to be put into a query. A tree can be in one place only."""
+        if step.name in self._given:
+            return step.query.copy()
+        self._given.add(step.name)
+        return step.query
+
+    def _needed(self, step: _Step) -> set[str]:
         """The steps that it reads, and those whose limits it says."""
-        said = {column.name for column in query.find_all(exp.Column)} if self._limits else set()
-        limited = {name for name, known in self._limits.items() if not said.isdisjoint(known)}
-        return {found.name for found in query.find_all(exp.Table)} | limited
+        limited = (name for name, known in self._limits.items() if not step.columns.isdisjoint(known))
+        return {*step.tables, *limited}
+
+
+def _step(name: str, query: exp.Query) -> _Step:
+    tables: set[str] = set()
+    columns: set[str] = set()
+    for node in query.find_all(exp.Table, exp.Column):
+        (tables if isinstance(node, exp.Table) else columns).add(node.name)
+    return _Step(name, query, frozenset(tables), frozenset(columns))

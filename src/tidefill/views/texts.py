@@ -24,7 +24,7 @@ def name(text: str) -> exp.Identifier:
 
 def col(column: str, of: str | None = None) -> exp.Column:
     """A column, of a source with an alias where there are two."""
-    return exp.column(name(column), table=of)
+    return exp.Column(this=name(column), table=exp.to_identifier(of))
 
 
 def table(source: str, alias: str | None = None) -> exp.Table:
@@ -45,7 +45,7 @@ def text(value: str) -> Expr:
 def both(conditions: Iterable[Expr]) -> Expr:
     """All of them; true if there is none."""
     parts = [condition.copy() for condition in conditions]
-    return exp.and_(*parts) if parts else exp.true()
+    return exp.and_(*parts, copy=False) if parts else exp.true()
 
 
 def same(left: Expr, right: Expr) -> Expr:
@@ -108,8 +108,8 @@ def select(
 
 def _item(column: str, value: Expr) -> Expr:
     if isinstance(value, exp.Column) and value.name == column and not value.table:
-        return value.copy()
-    return exp.alias_(value.copy(), name(column), copy=False)
+        return col(column)
+    return exp.Alias(this=value.copy(), alias=name(column))
 
 
 def joined(query: exp.Select, source: exp.Expr, kind: str, on: Expr) -> exp.Select:
