@@ -151,21 +151,38 @@ def commit_that_hangs(postgres: Postgres, sql: str) -> Iterator[Callable[[], Non
         postgres.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
         postgres.execute("SELECT pg_reload_conf()")
 
-    def commit() -> None:
-        with psycopg.connect(postgres.server.url(), autocommit=True) as session:
-            session.execute(sql.encode())
+    def commit(sql: str) -> threading.Thread:
+        def run() -> None:
+            with psycopg.connect(postgres.server.url(), autocommit=True) as session:
+                session.execute(sql.encode())
+
+        writer = threading.Thread(target=run)
+        writer.start()
+        return writer
+
+    def wait_for_one_that_hangs() -> None:
+        """The server heeds a new setting when its checkpointer has read it; which no query tells."""
+        hanging = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        deadline_s = time.monotonic() + 60
+        probe = None
+        while not postgres.execute(f"SELECT 1 {hanging}"):
+            assert time.monotonic() < deadline_s, "no commit hangs"
+            if probe is None or not probe.is_alive():
+                probe = commit("SELECT pg_logical_emit_message(true, 'probe', '')")
+            time.sleep(0.01)
+        postgres.execute(f"SELECT pg_cancel_backend(pid) {hanging}")
 
     def wait_until(query: str) -> None:
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while not postgres.execute(query):
             assert time.monotonic() < deadline_s, query
             time.sleep(0.01)
 
     set_standby("'nobody'")
-    wait_until("SELECT 1 WHERE current_setting('synchronous_standby_names') = 'nobody'")
-    writer = threading.Thread(target=commit)
-    writer.start()
     try:
+        wait_for_one_that_hangs()
+        wait_until("SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
+        writer = commit(sql)
         wait_until("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 
         def show() -> None:
@@ -173,9 +190,9 @@ def commit_that_hangs(postgres: Postgres, sql: str) -> Iterator[Callable[[], Non
             writer.join()
 
         yield show
+        show()
     finally:
         set_standby("''")
-        writer.join()
 
 
 class Impatient(PostgresUpstream[Any]):
