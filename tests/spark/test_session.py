@@ -50,6 +50,23 @@ def test_a_process_has_one_spark(spark: SparkSession) -> None:
     assert spark.conf.get("spark.master") == "local[2]"
 
 
+def test_a_few_rows_for_every_task_take_few_bytes(spark: SparkSession) -> None:
+    session = job_session(spark)
+    for name in ("spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage"):
+        session.conf.set(name, "false")
+    names = "SELECT * FROM VALUES (1, 'a'), (2, 'b') AS n (id, name)"
+    frame = session.sql(f"SELECT /*+ BROADCAST(n) */ * FROM range(9) JOIN ({names}) n USING (id)")
+    assert len(frame.collect()) == 2
+    (sent,) = _broadcasts(frame._jdf.queryExecution().executedPlan())
+    assert sent.metrics().apply("dataSize").value() < 8 << 20
+
+
+def _broadcasts(plan: Any) -> list[Any]:
+    children = [plan.children().apply(index) for index in range(plan.children().size())]
+    below = [found for child in children for found in _broadcasts(child)]
+    return [plan, *below] if plan.nodeName() == "BroadcastExchange" else below
+
+
 def test_a_session_with_delta_passes(spark: SparkSession) -> None:
     assert check_session(spark) is spark
 

@@ -42,6 +42,9 @@ LOSSY_CONF = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorru
 END_S_MAX = 10  # Java ends within a second; a stuck one must not keep the caller from ending
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 HEAP_MIB_MIN, HEAP_MIB_MAX = 1024, 4096
+# Each small table that a join sends to all tasks takes a page, and a statement of a view may have thirty of them. By
+# default a page on two cores is a fiftieth of the heap. A task has 8192 pages at most, so it can still use 32 GiB.
+PAGE_SIZE = "4m"
 
 LOG_CONFIGURATION = """\
 status = off
@@ -173,6 +176,7 @@ def _local_conf(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{_heap_mib()}m",
+        "spark.buffer.pageSize": PAGE_SIZE,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **extra_conf,
