@@ -44,7 +44,7 @@ bench-views: $(ready) ## measure a step of a view against the query computed ane
 bench-tpch: $(ready) ## measure a step of each TPC-H query against the query computed anew (half an hour)
 	@$(bin)/python -m benchmarks.views tpch
 
-soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (half an hour)
+soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (hours)
 	@$(bin)/tidefill simulate --seeds 20000
 	@$(bin)/tidefill simulate --several --seeds 2000
 	@$(bin)/python -m pytest -m soak
