@@ -54,6 +54,8 @@ def inside(stretches: list[tuple[Rank, Rank]], place: Rank) -> bool:
 class Seen:
     """What a target looked like after its last commit of ours."""
 
+    table: Table
+    generation_uuid: str
     state: JobState
     stretches: dict[str, list[tuple[Rank, Rank]]]
 
@@ -78,13 +80,21 @@ class Checkers:
             found = self.ranks[row] = rank(tuple(row[column] for column in self.walk))
         return found
 
+    def before(self, path: str, table: Table) -> Seen | None:
+        """What this very table was like. One that was removed with its job may be made once more by a runner that
+        sleeps, which then removes it."""
+        found = self.seen.get(path)
+        return found if found is not None and found.table is table else None
+
     def committed(self, path: str, table: Table, entry: Entry) -> None:
         """Every invariant that a commit can break."""
         payload = entry.payload
         assert payload is not None, "our commits carry a payload"
-        before, state = self.seen.get(path), payload.state
+        before, state = self.before(path, table), payload.state
+        if path in self.seen and self.seen[path].generation_uuid != payload.generation_uuid:
+            raise Violation("I2 monotone", f"{path} was the place of another generation")
         stretches = {name: intervals(coverage) for name, coverage in state.coverage.items()}
-        after = Seen(state, stretches)
+        after = Seen(table, payload.generation_uuid, state, stretches)
         self._once(table, payload.generation_uuid, state)
         self._loud(table, payload.planned_on)
         if before is not None:

@@ -251,7 +251,8 @@ class Branches(_Common):
 
     def whole(self, rows: Mapping[Occurrence, Frame]) -> Frame:
         """The query."""
-        return lambda: self.derive({name: frame() for name, frame in rows.items()})
+        frames = dict(rows)
+        return lambda: self.derive({name: frame() for name, frame in frames.items()})
 
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of either branch."""

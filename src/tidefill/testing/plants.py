@@ -145,8 +145,9 @@ def _no_read_back(self: Backfill[Any], job: Job, truth: Truth, plan: Step) -> Tr
 
 
 def _commit_unfenced(self: MemoryTarget, write: Any, payload: Any) -> None:
-    table = self._catalog.at(self._path)
-    table.transactions.pop(payload.generation_uuid, None)
+    table = self._catalog.tables.get(self._path)
+    if table is not None:
+        table.transactions.pop(payload.generation_uuid, None)
     with patch.object(MemoryTarget, "_refuse_conflicts", lambda *_: None):
         _commit(self, write, payload)
 
@@ -491,7 +492,7 @@ PLANTS = (
         "slot-checked-too-early",
         "that the slot was moved between look and read is not noticed",
         ("I1 covered", "I7 loud"),
-        513,
+        950,
         ((PostgresLike, "_transactions", _slot_checked_at_look_only),),
     ),
     Plant(
@@ -564,7 +565,7 @@ PLANTS = (
         "no-second-sweep",
         "what a sleeping runner made after a drop is not looked for again",
         ("I9 clean",),
-        78,
+        720,
         ((Runner, "_sweep", _sweep_nothing),),
     ),
     Plant(

@@ -257,7 +257,7 @@ class Simulation(Scripted):
         state = entry.payload.state
         self.world.tell("commit %s of %s: %s", entry.version, path, StateText(state))
         self.on_step(self, entry)
-        before = self.checkers.seen.get(path)
+        before = self.checkers.before(path, table)
         self.checkers.committed(path, table, entry)
         self._check_no_starvation(state.finished())
         honest = self.setup.bounds == "honest" and not self.setup.stale and not self.checkers.excused
