@@ -160,30 +160,28 @@ def commit_that_hangs(postgres: Postgres, sql: str) -> Iterator[Callable[[], Non
         writer.start()
         return writer
 
-    def wait_for_one_that_hangs() -> None:
-        """The server heeds a new setting when its checkpointer has read it; which no query tells."""
-        hanging = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        deadline_s = time.monotonic() + 60
-        probe = None
-        while not postgres.execute(f"SELECT 1 {hanging}"):
-            assert time.monotonic() < deadline_s, "no commit hangs"
-            if probe is None or not probe.is_alive():
-                probe = commit("SELECT pg_logical_emit_message(true, 'probe', '')")
-            time.sleep(0.01)
-        postgres.execute(f"SELECT pg_cancel_backend(pid) {hanging}")
+    hanging = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
-    def wait_until(query: str) -> None:
+    def wait_until(query: str, meanwhile: Callable[[], object] = lambda: None) -> None:
         deadline_s = time.monotonic() + 60
         while not postgres.execute(query):
             assert time.monotonic() < deadline_s, query
+            meanwhile()
             time.sleep(0.01)
 
+    def probe() -> None:
+        """The server heeds a new setting when its checkpointer has read it; which no query tells."""
+        if not any(writer.is_alive() for writer in probes):
+            probes.append(commit("SELECT pg_logical_emit_message(true, 'probe', '')"))
+
+    probes: list[threading.Thread] = []
     set_standby("'nobody'")
     try:
-        wait_for_one_that_hangs()
-        wait_until("SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
+        wait_until(f"SELECT 1 {hanging}", probe)
+        postgres.execute(f"SELECT pg_cancel_backend(pid) {hanging}")
+        wait_until(f"SELECT 1 WHERE NOT EXISTS (SELECT {hanging})")
         writer = commit(sql)
-        wait_until("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        wait_until(f"SELECT 1 {hanging}")
 
         def show() -> None:
             set_standby("''")

@@ -149,8 +149,9 @@ def _refuse_foreign(log: Sequence[Entry], since: int, generation_uuid: str) -> N
         )
     for entry in later:
         ours = entry.payload is not None and entry.payload.generation_uuid == generation_uuid
-        ours = ours or (entry.effect is Effect.BIRTH and entry.version == 0)
-        if entry.effect is Effect.FOREIGN or (entry.effect is not Effect.NONE and not ours):
+        written = entry.effect is Effect.WRITE and ours
+        made = entry.effect is Effect.BIRTH and entry.version == 0
+        if not (written or made or entry.effect is Effect.NONE):
             raise _touched(f"version {entry.version} of the target is not a commit of this job")
 
 

@@ -77,11 +77,11 @@ class RowWise:
         half = halves[INPUT]
         if not half.images:
             return self._by_key(half)
-        old, added = self.derive(half.removed), self.derive(half.added)
+        added = self.derive(half.added)
         if not half.removes:
             return Merge(added.withColumn(MARK, f.lit("I")), exact=True)
         columns = added.columns
-        joined = self._side_by_side(old, added).where(~same((SIDE, *columns)))
+        joined = self._side_by_side(self.derive(half.removed), added).where(~same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
         now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]

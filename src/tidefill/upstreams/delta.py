@@ -192,8 +192,10 @@ class DeltaUpstream:
         to look for one of them that changed costs more than a step in vain would."""
         self._let_go()
         start, end = number_of(after), number_of(upto)
+        if end <= start:
+            return Changed.NOTHING
         few = self._are_few(start, end)
-        if end <= start or (few and not self.written(after, upto)):
+        if few and not self.written(after, upto):
             return Changed.NOTHING
         taken = few and finished(coverage)
         if taken and self._only_added(start, end):
