@@ -165,11 +165,14 @@ class Lake:
 
     def check_keys(self, table: Input) -> None:
         """KeyNotUnique, naming them."""
-        upstream = DeltaUpstream(
-            self.spark, table.location, table.key, table.key, history=self._history(table.location)
-        )
+        upstream = self._upstream(table)
         with upstream.open_head(first=True) as head:
             upstream.check_keys(head)
+
+    def _upstream(self, table: Input) -> DeltaUpstream:
+        """All of its columns, as a row's key has them in order."""
+        history = self._history(table.location)
+        return DeltaUpstream(self.spark, table.location, table.key, table.key, history=history)
 
     def head(self, location: str) -> int:
         """The newest version."""
@@ -326,7 +329,9 @@ class Lake:
         """By its log, which counts the rows of each file; a file is read only if it was written without that."""
         if detail is None:
             return Size(table.name, live=False)
-        return Size(table.name, self._frame(table.location).count(), int(detail["sizeInBytes"] or 0))
+        upstream = self._upstream(table)
+        with upstream.open_head(first=True) as head:
+            return Size(table.name, upstream.count(head), int(detail["sizeInBytes"] or 0))
 
     def _explained(
         self,

@@ -12,6 +12,7 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, start, whole
 from tidefill.definitions import INPUT
+from tidefill.errors import KeyNotUnique
 from tidefill.spark.names import table_at
 from tidefill.spark.rowwise import RowWise
 from tidefill.upstreams.delta import FEW_CHANGES, DeltaUpstream, number_of
@@ -24,7 +25,7 @@ def upstream(spark: SparkSession, *commits: Commit) -> tuple[DeltaUpstream, int]
     """Of a table that had these commits after its first, and its newest version's number."""
     history = DeltaHistory(spark, "t")
     known = dict(enumerate([Commit(0.0, plain=True), *commits]))
-    history._last = Survey("a", known, True, 60.0, 0, 0.0)
+    history._last = Survey("a", known, True, 60.0, 0, 0.0, 0.0)
     return DeltaUpstream(spark, "t", ["id"], ["id"], history=history), len(commits)
 
 
@@ -63,6 +64,37 @@ def test_a_table_is_not_counted_again_after_a_few_changes(spark: SparkSession, m
     found = [table.count(Version("a", Number(number))) for number in (0, 2, 3, 4, 1)]
     assert found == [0, 0, 3, 3, 1], "about as many as there are"
     assert counted == [0, 3, 1], "never by the count of a later version"
+
+
+def test_what_one_job_found_in_a_version_another_one_knows(spark: SparkSession, tmp_path: Path) -> None:
+    path, reads = str(tmp_path / "t"), list[int]()
+
+    class Counted(DeltaUpstream):
+        def _at(self, at: Version) -> DataFrame:
+            reads.append(number_of(at))
+            return super()._at(at)
+
+    spark.range(3).write.format("delta").save(path)
+    history = DeltaHistory(spark, path)
+    lax, one, other = (
+        Counted(spark, path, ["id"], ["id"], history=history, null_keys=null_keys) for null_keys in (True, False, False)
+    )
+
+    def check(job: DeltaUpstream) -> tuple[int, list[int]]:
+        """The rows, and which versions were read to count them and to see their keys."""
+        reads.clear()
+        with job.open_head(first=True) as head:
+            job.check_keys(head)
+            return job.count(head), [*reads]
+
+    assert check(lax) == (3, [0, 0])
+    assert check(one) == (3, [0]), "which allows no NULL"
+    assert check(other) == (3, [])
+    spark.sql(f"INSERT INTO {table_at(path)} VALUES (2)")
+    with pytest.raises(KeyNotUnique, match=r"e\.g\. \(2,\)"):
+        check(other)
+    with pytest.raises(KeyNotUnique):
+        check(one)
 
 
 @pytest.mark.parametrize(("rows", "tasks"), [(FEW_CHANGES, 1), (FEW_CHANGES + 1, 4)])

@@ -229,8 +229,14 @@ class DeltaUpstream:
         counted, number = self._counted, number_of(at)
         if counted is None or number < counted[0] or not self._are_few(counted[0], number):
             with translated(UpstreamReplaced):
-                counted = self._counted = number, self._at(at).count()
+                counted = self._counted = number, self._rows_at(at)
         return counted[1]
+
+    def _rows_at(self, at: Version) -> int:
+        known = self._history.counted
+        if known is None or known[0] != at:
+            known = self._history.counted = at, self._at(at).count()
+        return known[1]
 
     def size(self) -> tuple[int, int]:
         """About how many rows it has, and bytes, as of the last look."""
@@ -345,7 +351,9 @@ class DeltaUpstream:
         return 0 if self._counted is None else self._counted[1]
 
     def check_keys(self, at: Version) -> None:
-        """Whole."""
+        """Whole; what has passed once is not looked at again."""
+        if self._history.keyed.get(self._key) == at:
+            return
         missing = f.lit(False)
         for name in () if self._null_keys else self._key:
             missing = missing | f.col(quoted(name)).isNull()
@@ -362,6 +370,8 @@ class DeltaUpstream:
                 detail=f"e.g. {named}",
                 hint="Remove the duplicates or declare another key.",
             )
+        if not self._null_keys:
+            self._history.keyed[self._key] = at
 
     def release(self, version: Version) -> None:
         """The changes that were kept for the step are of no use any more."""

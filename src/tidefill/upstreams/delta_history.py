@@ -4,7 +4,8 @@ DESCRIBE DETAIL tells which table it is, but after a commit it costs three times
 works out the table's state. So a table that is known is asked for its history: if that goes on where the last one
 ended, with nothing but writes, it is still the same table. Of the history only as much is read as is needed: every
 commit is a file. A table that has been quiet for a while is asked in two cheaper ways: whether there is a version after
-the last one, and for the stamp that DESCRIBE DETAIL gives it, which costs little as long as nothing is committed.
+the last one, and when DESCRIBE DETAIL says that it was modified, which costs little as long as nothing is committed.
+A version never changes: what one job has found out about it another one need not.
 """
 
 from __future__ import annotations
@@ -13,20 +14,19 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
 from tidefill.core.confirm import payload_from_text
-from tidefill.core.version import bases_of_all
+from tidefill.core.version import Version, bases_of_all
 from tidefill.errors import UpstreamReplaced
 from tidefill.spark.faults import translated
 from tidefill.spark.names import table_at
 
 SURVEY_S = 1.0  # how long one look serves
-QUIET_S = 5.0  # after which a table that has not moved is quiet
+QUIET_S = 5.0  # after its last commit a table is quiet
 RECENT_COMMITS = 20
 DEFAULT_KEPT_S = 7 * 24 * 3600.0
 QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"})
@@ -63,8 +63,8 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """One look: the table's identity, its newest commits, how long it keeps removed files, and how many bytes it had
-    when that was last asked. `stamp`: by which DESCRIBE DETAIL shows that nothing was committed since, if it was asked
-    at that version."""
+    when that was last asked. `modified_s`: when its newest commit was made, by the history or as DESCRIBE DETAIL tells
+    it, which may differ by a little."""
 
     identity: str
     commits: dict[int, Commit]
@@ -72,7 +72,7 @@ class Survey:
     kept_s: float
     size: int
     looked_s: float
-    stamp: tuple[Any, ...] = ()
+    modified_s: float
 
     @property
     def head(self) -> int:
@@ -91,7 +91,8 @@ class Survey:
 
 
 class DeltaHistory:
-    """The log of the table at a path."""
+    """The log of the table at a path. `counted`: how many rows a version has. `keyed`: for columns that are a key, the
+    last version in which each of their values, none of them NULL, was seen to come once."""
 
     def __init__(self, spark: SparkSession, path: str, now_s: Callable[[], float] = wall_clock_s) -> None:
         self._spark = spark
@@ -99,6 +100,8 @@ class DeltaHistory:
         self._table = table_at(path)
         self._now_s = now_s
         self._last: Survey | None = None
+        self.counted: tuple[Version, int] | None = None
+        self.keyed: dict[tuple[str, ...], Version] = {}
 
     def survey(self, *, reach: int | None = None, fresh: bool = False) -> Survey:
         """The log from version `reach` on (at least its last commits); `fresh`: as it is now."""
@@ -123,21 +126,24 @@ class DeltaHistory:
         detail = self._detail()
         commits, whole = self._commits(reach)
         kept_s = retention_s(detail["properties"].get(RETENTION, ""))
-        return Survey(str(detail["id"]), commits, whole, kept_s, int(detail["sizeInBytes"] or 0), now_s)
+        size = int(detail["sizeInBytes"] or 0)
+        return Survey(str(detail["id"]), commits, whole, kept_s, size, now_s, _newest_s(commits))
 
     def _detail(self) -> Row:
         return self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()[0]
 
     def _go_on(self, last: Survey, reach: int | None, now_s: float) -> Survey | None:
         """The look after `last`, if it is the same table."""
-        if now_s - last.looked_s < QUIET_S or self._has(last.head + 1):
+        if now_s - last.modified_s < QUIET_S or self._has(last.head + 1):
             return self._read_on(last, reach, now_s)
         detail = self._detail()
-        stamp = tuple(detail[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
-        if stamp == last.stamp:
+        if detail["id"] != last.identity:
+            return None
+        modified_s = round(detail["lastModified"].timestamp(), 3)
+        if modified_s == last.modified_s:
             return replace(last, looked_s=now_s)
-        found = self._read_on(last, reach, now_s) if detail["id"] == last.identity else None
-        return found if found is None or found.head > last.head else replace(found, stamp=stamp)
+        found = self._read_on(last, reach, now_s)
+        return found if found is None or found.head > last.head else replace(found, modified_s=modified_s)
 
     def _has(self, version: int) -> bool:
         """Whether there may be that version, which is a look at the names of the log's files."""
@@ -154,7 +160,7 @@ class DeltaHistory:
         same = last.head in both and all(last.commits[version] == commits[version] for version in both)
         if not same or not all(commit.plain for version, commit in commits.items() if version > last.head):
             return None
-        return replace(last, commits=commits, whole=whole, looked_s=now_s, stamp=())
+        return replace(last, commits=commits, whole=whole, looked_s=now_s, modified_s=_newest_s(commits))
 
     def _commits(self, reach: int | None) -> tuple[dict[int, Commit], bool]:
         """From that version on, if the log goes back so far; and whether there is no more to read."""
@@ -182,6 +188,10 @@ class DeltaHistory:
             )
             for version, at_us, done, told, counted in rows
         }
+
+
+def _newest_s(commits: Mapping[int, Commit]) -> float:
+    return round(commits[max(commits)].at_s, 3)
 
 
 def _adds(done: str, counted: Mapping[str, str]) -> bool:
