@@ -25,6 +25,11 @@ class Kept:
         self._cached.append(known.withColumn(_CACHED, f.lit(True)).cache())
         return self._cached[-1].drop(_CACHED)
 
+    def plan(self, frame: DataFrame) -> DataFrame:
+        """The frame, which Spark plans now, by the settings that its session has now, and computes when it is asked."""
+        self._cached.append(frame.cache())
+        return frame
+
     def let_go(self) -> None:
         """Nobody will ask again."""
         while self._cached:

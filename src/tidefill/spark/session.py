@@ -39,6 +39,7 @@ COMMIT_CONF = (
 )
 # Settings that let a scan skip what it cannot read, so that lost rows would look like deleted ones.
 LOSSY_CONF = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+CONCLUSIONS = "spark.sql.constraintPropagation.enabled"
 END_S_MAX = 10  # Java ends within a second; a stuck one must not keep the caller from ending
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 HEAP_MIB_MIN, HEAP_MIB_MAX = 1024, 4096
@@ -270,6 +271,19 @@ def job_session(spark: SparkSession) -> SparkSession:
     for name in COMMIT_CONF:
         session.conf.unset(name)
     return session
+
+
+@contextmanager
+def without_conclusions(spark: SparkSession) -> Iterator[None]:
+    """Statements are planned without a search for what must hold on one side of a join because it holds on the other.
+    With many columns that takes longer than a small statement itself, and where its tables are bounded by constants
+    there is little to find."""
+    before = str(spark.conf.get(CONCLUSIONS))
+    spark.conf.set(CONCLUSIONS, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(CONCLUSIONS, before)
 
 
 def make_active(spark: SparkSession) -> None:

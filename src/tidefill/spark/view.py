@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +19,7 @@ from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
 from tidefill.spark.keeping import Kept
 from tidefill.spark.rowwise import same
+from tidefill.spark.session import without_conclusions
 from tidefill.views.drivers import Drivers
 from tidefill.views.limits import NOTHING_KNOWN, Reading
 from tidefill.views.plan import TARGET, ViewPlan
@@ -97,7 +99,7 @@ class View:
         self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
     ) -> Merge[DataFrame]:
         """By the plan's script for just the inputs that changed. What is asked for more than once is computed here, so
-        that Spark need not plan and compute it each time; the last of it is the target's to keep."""
+        that Spark need not plan and compute it each time; the last of it is planned here, and the target's to keep."""
         assert all(half.images for half in halves.values()), "a view needs both images of a change"
         self._kept.let_go()
         deltas = {name: self._delta(name, half) for name, half in halves.items()}
@@ -108,14 +110,15 @@ class View:
         chunks = [half for name, half in halves.items() if half.removed is self._empty[name]]
         script = self._plan.changes(halves, NOTHING_KNOWN if chunks else self._reading())
         constants: dict[str, str] = {}
-        with translated():
+        with translated(), nullcontext() if chunks else without_conclusions(self._session):
             for stage in script.stages:
                 found = statement(self._session, stage.query, inputs, constants)
                 if stage.limits:
                     constants |= dict(zip(stage.limits, _constants(found), strict=True))
                 else:
                     inputs[stage.name] = self._kept.keep(found)
-            return Merge(statement(self._session, script.last, inputs, constants), exact=True)
+            last = statement(self._session, script.last, inputs, constants)
+            return Merge(self._kept.plan(last), exact=True)
 
     def _reading(self) -> Reading:
         """What is small is read whole sooner than limits are found for it."""

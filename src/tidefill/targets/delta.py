@@ -40,6 +40,7 @@ from tidefill.spark.coverage import within as is_within
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
+from tidefill.spark.session import without_conclusions
 
 DIFFERENCES_MAX = 10
 LAST_DIGITS = 1e-9
@@ -260,7 +261,7 @@ class DeltaTarget:
         session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
         changes.createOrReplaceTempView(view)
         try:
-            with _carrying(session, payload):
+            with _carrying(session, payload), without_conclusions(session):
                 session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
         finally:
             session.catalog.dropTempView(view)
