@@ -55,13 +55,12 @@ def register(engine: Engine, folder: Path, tables: Sequence[str] = tuple(KEYS)) 
         engine.register(table, location=folder / table, key=KEYS[table], walk=KEYS[table])
 
 
-def refresh(spark: SparkSession, folder: Path, number: int, orders: int, tables: Sequence[str] = tuple(KEYS)) -> None:
+def refresh(spark: SparkSession, folder: Path, number: int, orders: int) -> None:
     """In each table some rows come, some change, some go: so many orders with their items, and of the others a few,
     which come back with the next refresh."""
     _refresh_orders(spark, folder, number, orders)
     for table in CHANGES:
-        if table in tables:
-            _refresh_others(spark, folder, table, number, orders)
+        _refresh_others(spark, folder, table, number, orders)
 
 
 def _refresh_orders(spark: SparkSession, folder: Path, number: int, orders: int) -> None:

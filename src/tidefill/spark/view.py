@@ -110,7 +110,7 @@ class View:
         chunks = [half for name, half in halves.items() if half.removed is self._empty[name]]
         script = self._plan.changes(halves, NOTHING_KNOWN if chunks else self._reading())
         constants: dict[str, str] = {}
-        with translated(), nullcontext() if chunks else without_conclusions(self._session):
+        with translated():
             for stage in script.stages:
                 found = statement(self._session, stage.query, inputs, constants)
                 if stage.limits:
@@ -118,7 +118,8 @@ class View:
                 else:
                     inputs[stage.name] = self._kept.keep(found)
             last = statement(self._session, script.last, inputs, constants)
-            return Merge(self._kept.plan(last), exact=True)
+            with nullcontext() if _reads_inputs(script.last) else without_conclusions(self._session):
+                return Merge(self._kept.plan(last), exact=True)
 
     def _reading(self) -> Reading:
         """What is small is read whole sooner than limits are found for it."""
@@ -148,6 +149,12 @@ class View:
     def _named(self, what: str, frames: Mapping[Occurrence, DataFrame]) -> dict[str, DataFrame]:
         numbers = {scan.occurrence: number for number, scan in enumerate(self._plan.scans)}
         return {f"__tf_{what}_{numbers[name]}": frame for name, frame in frames.items()}
+
+
+def _reads_inputs(query: exp.Query) -> bool:
+    """And not only changes, what was computed from them, and the target: then bounds that hold for one input may hold
+    for another."""
+    return any(table.name.startswith(("__tf_new_", "__tf_old_")) for table in query.find_all(exp.Table))
 
 
 def _constants(limits: DataFrame) -> list[str]:
