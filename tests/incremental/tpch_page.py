@@ -29,9 +29,9 @@ How each of the 22 queries would be kept fresh, with what is walked at scale 1, 
 and LIMIT are left out: they belong to whoever reads the view. (This page is made from what the compiler says, by
 `python -m tests.incremental.tpch_page --write`.)
 
-What a small change costs differs: when a ten thousandth of the orders goes, in one place, a step of queries {little}
-reads less than a fifth of what the query reads, and a step of the others more, some of them more than the query
-([measured](../benchmarks/RESULTS-tpch.md)).
+What a small change costs differs: when a ten thousandth of the orders goes, in one place, a step of queries
+{little} reads less than a fifth of what the query reads, and a step of the
+others more, some of them more than the query ([measured](../benchmarks/RESULTS-tpch.md)).
 
 | query | kept fresh | walked | filled |
 |---|---|---|---|"""
