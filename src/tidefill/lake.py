@@ -170,7 +170,7 @@ class Lake:
             upstream.check_keys(head)
 
     def _upstream(self, table: Input) -> DeltaUpstream:
-        """All of its columns, as a row's key has them in order."""
+        """To look at all of it, not for a job: every column, walked along the key."""
         history = self._history(table.location)
         return DeltaUpstream(self.spark, table.location, table.key, table.key, history=history)
 

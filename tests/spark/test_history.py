@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from tidefill.spark.names import table_at
 from tidefill.upstreams.delta_history import QUIET_S, DeltaHistory
@@ -85,6 +85,14 @@ def test_another_table_at_the_path_is_noticed(asked: Asked, after_s: float) -> N
     asked.make()
     assert asked.look(after_s)[0] == 0
     assert asked.history.survey().identity != before
+
+
+def test_another_table_that_is_just_as_old_is_noticed(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R31
+    another = Row(**{**asked.history._detail().asDict(), "id": "another"})
+    monkeypatch.setattr(asked.history, "_detail", lambda: another)
+    asked.look(QUIET_S)
+    assert asked.history.survey().identity == "another"
 
 
 @pytest.mark.parametrize("after_s", [2.0, QUIET_S])

@@ -16,7 +16,15 @@ from pyspark.sql import SparkSession
 from tidefill.errors import BadInput, InvalidSetting, MissingExtra, StateUnreadable, TidefillError, Unavailable
 from tidefill.spark import jars
 from tidefill.spark.jars import Jars, delta_jars, jars_of_delta
-from tidefill.spark.session import COMMIT_CONF, DELTA_CONF, Semantics, check_session, job_session, local_session
+from tidefill.spark.session import (
+    COMMIT_CONF,
+    DELTA_CONF,
+    Semantics,
+    check_session,
+    having_set,
+    job_session,
+    local_session,
+)
 
 WANTED = jars_of_delta()
 
@@ -110,6 +118,15 @@ def test_a_job_starts_with_the_settings_of_its_session(spark: SparkSession) -> N
     assert job.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
     assert job.conf.get("fs.s3a.endpoint") == "storage.example"
     assert job.conf.get(COMMIT_CONF[1], "") == ""
+
+
+def test_what_is_set_for_a_while_is_afterwards_as_it_was(spark: SparkSession) -> None:
+    session = job_session(spark)
+    session.conf.set("spark.sql.shuffle.partitions", "7")
+    names = ("spark.sql.shuffle.partitions", "spark.databricks.delta.write.txnAppId")
+    with having_set(session, dict.fromkeys(names, "5")):
+        assert [session.conf.get(name, None) for name in names] == ["5", "5"]
+    assert [session.conf.get(name, None) for name in names] == ["7", None]
 
 
 def test_on_spark_connect_a_session_is_cloned(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -274,16 +274,26 @@ def job_session(spark: SparkSession) -> SparkSession:
 
 
 @contextmanager
-def without_conclusions(spark: SparkSession) -> Iterator[None]:
+def having_set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """The session has these settings, and afterwards those that it had."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, was in before.items():
+            if was is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, was)
+
+
+def without_conclusions(spark: SparkSession) -> AbstractContextManager[None]:
     """Statements are planned without a search for what must hold on one side of a join because it holds on the other.
     With many columns that takes longer than a small statement itself, and where its tables are bounded by constants
     there is little to find."""
-    before = str(spark.conf.get(CONCLUSIONS))
-    spark.conf.set(CONCLUSIONS, "false")
-    try:
-        yield
-    finally:
-        spark.conf.set(CONCLUSIONS, before)
+    return having_set(spark, {CONCLUSIONS: "false"})
 
 
 def make_active(spark: SparkSession) -> None:

@@ -40,7 +40,7 @@ from tidefill.spark.coverage import within as is_within
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
-from tidefill.spark.session import without_conclusions
+from tidefill.spark.session import having_set, without_conclusions
 
 DIFFERENCES_MAX = 10
 LAST_DIGITS = 1e-9
@@ -216,7 +216,7 @@ class DeltaTarget:
     def _optimize(self) -> None:
         """Small files become few, before the commit and not after it, so that the newest commit is the one that carries
         the state. It carries nothing itself, and if it cannot be done now, it can be done next time."""
-        with _set(self._spark, OPTIMIZE_SETTINGS), suppress(RetryLater), self._translated():
+        with having_set(self._spark, OPTIMIZE_SETTINGS), suppress(RetryLater), self._translated():
             self._spark.sql(f"OPTIMIZE {self._table}").collect()
 
     def _write(self, rows: DataFrame, mode: str, payload: Payload) -> None:
@@ -461,19 +461,8 @@ def _carrying(session: SparkSession, payload: Payload) -> Iterator[None]:
         "spark.databricks.delta.write.txnAppId": payload.generation_uuid,
         "spark.databricks.delta.write.txnVersion": str(payload.state.step),
     }
-    with _set(session, settings):
+    with having_set(session, settings):
         yield
-
-
-@contextmanager
-def _set(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name in settings:
-            session.conf.unset(name)
 
 
 def _entry(row: Row) -> Entry:
