@@ -1,0 +1,163 @@
+"""VERIFY compares a view with what Spark makes of the user's own text; and what CREATE accepts runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from tidefill import connect
+from tidefill.engine import Engine, Job
+from tidefill.errors import JobFailed, UnsupportedQuery
+from tidefill.spark.view import View
+
+PA = "k int, g int, x int, y string, f double, ts timestamp, m map<string, int>"
+PB = "k int, x int, y string"
+NAMED = {
+    "inner_join": "SELECT b.k, to_json(struct(b.x, b.y)) AS j FROM pa a JOIN pb b ON a.k = b.x",
+    "left_join": "SELECT a.k, to_json(struct(a.X, (b.y), 1, b.k AS n)) AS j, to_json((a.g, b.x)) AS t "
+    "FROM pa a LEFT JOIN pb b ON a.k = b.x",
+    "grouped": "SELECT g, to_json(max(struct(x, Y))) AS j FROM pa GROUP BY g",
+    "shown": "SELECT g, max(struct(x, y)) AS top FROM pa GROUP BY g",
+    "nested": "SELECT t.k, to_json(struct(t.s.x, t.s)) AS j FROM (SELECT k, struct(x, y) AS s FROM pa) t "
+    "JOIN pb ON pb.k = t.k",
+    "above": "SELECT struct(g) AS s, count(*) AS n FROM pa GROUP BY struct(g)",
+}
+UNUSED = {
+    "subquery": "SELECT k, g FROM (SELECT k, g, y FROM pa) t",
+    "with_clause": "WITH t AS (SELECT k, g, y, x + 1 AS z FROM pa) SELECT g, count(*) AS n FROM t GROUP BY g",
+}
+TIES = {
+    "numbered": "SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY x) AS n FROM pa",
+    "by_name": "SELECT p.k, lag(p.k) OVER w AS n FROM pa p JOIN pb ON pb.k = p.k WINDOW w AS (PARTITION BY g ORDER BY 1)",
+    "of_groups": "SELECT g, x, row_number() OVER (PARTITION BY g ORDER BY count(*) DESC) AS n FROM pa GROUP BY g, x",
+}
+FLOATS = {"summed": "SELECT sum(f) AS s, count(*) AS n FROM pa GROUP BY g"}
+
+
+@pytest.fixture
+def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
+    with connect(spark, tmp_path / "warehouse", tmp_path / "store") as engine:
+        for name, columns in (("pa", PA), ("pb", PB)):
+            place = f"delta.`{tmp_path / name}`"
+            on = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+            spark.sql(f"CREATE TABLE {place} ({columns}) USING delta {on}")
+            engine.register(name, location=tmp_path / name, key="k")
+        write(spark, tmp_path, range(6))
+        yield engine
+
+
+def write(spark: SparkSession, folder: Path, keys: range) -> None:
+    rows = spark.range(keys.start, keys.stop).select(f.col("id").cast("int").alias("k"))
+    odd = (f.col("k") % 3).alias("g"), (f.col("k") % 2).alias("x"), f.concat(f.lit("y"), f.col("k")).alias("y")
+    more = (f.col("k") * f.lit(0.1)).alias("f"), f.timestamp_seconds("k").alias("ts")
+    _append(rows.select("k", *odd, *more, f.create_map(f.lit("a"), "k").alias("m")), folder / "pa")
+    _append(rows.select("k", (f.col("k") % 5).alias("x"), odd[2]), folder / "pb")
+
+
+def _append(rows: DataFrame, path: Path) -> None:
+    rows.coalesce(1).write.format("delta").mode("append").save(str(path))
+
+
+def rows_of(frame: DataFrame) -> list[str]:
+    return sorted(map(str, frame.collect()))
+
+
+def all_equal(engine: Engine, views: dict[str, str]) -> None:
+    for name, sql in views.items():
+        assert engine.table(name).schema.simpleString() == engine.query(sql).schema.simpleString()
+        assert rows_of(engine.table(name)) == rows_of(engine.query(sql)), name
+
+
+def test_names_of_ours_are_in_no_value(spark: SparkSession, tmp_path: Path, engine: Engine) -> None:
+    views = NAMED | UNUSED
+    jobs = [engine.create_view(name, sql) for name, sql in views.items()]
+    engine.run_once()
+    all_equal(engine, views)
+    write(spark, tmp_path, range(6, 9))
+    spark.sql(f"DELETE FROM delta.`{tmp_path / 'pa'}` WHERE k = 1")
+    spark.sql(f"UPDATE delta.`{tmp_path / 'pa'}` SET y = 'other' WHERE k = 2")
+    engine.run_once()
+    all_equal(engine, views)
+    assert [job.verify().differences for job in jobs] == [()] * len(views)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, ts - timestamp'2020-01-01 00:00:00' AS late FROM pa",
+        "SELECT g, max(ts) - min(ts) AS late FROM pa GROUP BY g",
+        "SELECT a.k, array(a.ts - a.ts) AS late FROM pa a JOIN pb b ON a.k = b.k",
+        "SELECT k, array(NULL) AS nothing FROM pa",
+        "SELECT a.k, arrays_zip(array(a.k), array(b.k)) AS ks, arrays_zip(a.xs) AS z "
+        "FROM (SELECT k, array(x) AS xs FROM pa) a JOIN pb b ON a.k = b.k",
+        "SELECT t.k FROM (SELECT k, m FROM pa) t JOIN pb ON pb.k = t.k",
+    ],
+)
+def test_what_could_not_run_is_refused_when_it_is_created(engine: Engine, sql: str) -> None:
+    for refresh in ("incremental", "full") if "arrays_zip" not in sql and " m " not in sql else ("incremental",):
+        with pytest.raises(UnsupportedQuery) as told:
+            engine.create_view("late", sql, refresh=refresh)
+        assert told.value.hint
+
+
+def test_a_compiler_that_is_wrong_is_found_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidefill.views.lowering.fields_named", lambda tree: tree)
+    job = engine.create_view("v", NAMED["inner_join"])
+    with pytest.raises(JobFailed, match="differs from a recompute"):
+        job.wait(timeout=120)
+
+
+def test_a_hidden_count_that_is_wrong_is_found_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = View.append
+
+    def miscounted(self: View, *rows: dict[str, DataFrame]) -> DataFrame:
+        found = whole(self, *rows)
+        return found.select(*(_one_more(name) if name == "__tf_rows" else f.col(f"`{name}`") for name in found.columns))
+
+    monkeypatch.setattr(View, "append", miscounted)
+    monkeypatch.setattr(View, "whole", lambda self, rows: miscounted(self, rows, {}))
+    job = engine.create_view("v", "SELECT g, count(*) AS n FROM pa GROUP BY g")
+    with pytest.raises(JobFailed, match="differs from a recompute"):
+        job.wait(timeout=120)
+
+
+def _one_more(name: str) -> Column:
+    return (f.col(f"`{name}`") + 1).alias(name)
+
+
+def test_a_choice_that_the_text_leaves_open_is_made_and_told(engine: Engine) -> None:
+    jobs = {name: engine.create_view(name, sql) for name, sql in (TIES | FLOATS).items()}
+    hidden = engine.create_view(
+        "hidden", "SELECT g, row_number() OVER (PARTITION BY g ORDER BY x) AS n FROM (SELECT g, x FROM pa) t"
+    )
+    engine.run_once()
+    told = {name: job.verify() for name, job in jobs.items()}
+    assert {name: found.differences for name, found in told.items()} == dict.fromkeys(told, ())
+    assert told["numbered"].notes == ("rows that are equal in ORDER BY x are ordered by pa.k",)
+    assert told["by_name"].notes == ("rows that are equal in ORDER BY 1 are ordered by p.k",)
+    assert told["of_groups"].notes == ("rows that are equal in ORDER BY COUNT(*) DESC are ordered by pa.x",)
+    assert told["summed"].notes == ("floating-point numbers are compared but for their last digits",)
+    found = hidden.verify()
+    assert found.differences == ()
+    assert "the compiled query" in found.notes[0]
+    assert any("pa.k" in text for _, text in jobs["numbered"].events() if text.startswith("verified"))
+    shown = engine.execute("VERIFY numbered")
+    assert any("pa.k" in str(row) for row in shown.rows)
+
+
+def test_a_half_filled_self_join_is_compared_by_its_plan(engine: Engine) -> None:
+    sql = "SELECT a.k, b.x FROM pa a JOIN pa b ON a.k = b.g"
+    job: Job = engine.create_view("twice", sql, chunk_rows=2, verify=False)
+    service = engine._service(hurry=True)
+    for _ in range(2):
+        service.turn(job._row())
+    assert job.status().state == "backfilling"
+    found = job.verify()
+    assert (found.differences, len(found.notes)) == ((), 1)
+    assert "half filled" in found.notes[0]
+    engine.run_once()
+    assert (job.verify().differences, job.verify().notes) == ((), ())
