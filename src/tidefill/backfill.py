@@ -8,7 +8,7 @@ still the same table, then the commit that evaluates them, then the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, assert_never
 
@@ -36,10 +36,11 @@ from tidefill.core.ticks import ALONE, InStep, agree
 from tidefill.core.version import Version, newer
 from tidefill.core.walk import Range, Split
 from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Unreadable, VerifyFailed
-from tidefill.ports import Append, Compared, Derivation, Halves, Merge, Replace, Target, TargetWrite, Upstream
+from tidefill.ports import Append, Compared, Derivation, Halves, Judged, Merge, Replace, Target, TargetWrite, Upstream
 
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0
+HALF_FILLED = "compared with the compiled query: a table that the query names twice is half filled"
 FEW_ROWS = 10_000  # to merge them costs little, whatever they are a share of
 
 
@@ -346,16 +347,28 @@ class Backfill(Generic[F]):
         self, truth: Truth, versions: Mapping[Table, Version], piece: Range | None, but: F | None = None
     ) -> Compared:
         """The target with a recompute of what it covers at these versions, whole or a piece of it."""
-        expected = self._derivation.whole(
-            {
-                name: self._upstream(name).rows(self._covered_in(name, truth.state, piece), versions[table])
-                for name, table in self.shape.tables.items()
-            }
-        )
-        for table, upstream in self._upstreams.items():
-            upstream.check(versions[table])
-        compared = self._target.compare(expected, truth.checked, but, piece)
-        return replace(compared, upto=None if piece is None else piece.upto)
+        ranges = {name: self._covered_in(name, truth.state, piece) for name in self.shape.tables}
+        rows = {
+            name: self._upstream(name).rows(ranges[name], versions[table]) for name, table in self.shape.tables.items()
+        }
+        with self._judged(ranges, rows) as judged:
+            for table, upstream in self._upstreams.items():
+                upstream.check(versions[table])
+            found = self._target.compare(judged.rows, truth.checked, but, piece)
+            if judged.hidden is not None and not found.differences:
+                unseen = self._target.compare(judged.hidden, truth.checked, but, piece)
+                found = replace(found, differences=unseen.differences)
+        return replace(found, upto=None if piece is None else piece.upto, notes=(*judged.notes, *found.notes))
+
+    def _judged(
+        self, ranges: Mapping[Occurrence, tuple[Range, ...]], rows: Mapping[Occurrence, F]
+    ) -> AbstractContextManager[Judged[F]]:
+        """By the user's query, where one name stands for the same rows wherever it stands. While a table that the query
+        names twice is filled, it does not: one occurrence is walked, the other is there whole."""
+        tables = {(table, ranges[name]) for name, table in self.shape.tables.items()}
+        if len(tables) == len(self._upstreams):
+            return self._derivation.judged(rows)
+        return nullcontext(Judged(self._derivation.whole(rows), notes=(HALF_FILLED,)))
 
     def _covered_in(self, name: Occurrence, state: JobState, piece: Range | None) -> tuple[Range, ...]:
         covered = walk.covered_ranges(state.coverage[name])

@@ -117,12 +117,14 @@ def connect_as(config: Config, starting: Callable[[], AbstractContextManager[obj
 @dataclass(frozen=True, slots=True)
 class Verified:
     """A comparison of a target with a recompute: as of which version of its input (if those have numbers), of how many
-    rows, how long it took, and up to ten rows that differ."""
+    rows, how long it took, and up to ten rows that differ. A view is compared with what Spark makes of the user's own
+    query; `notes` say what was settled in it that the query leaves open."""
 
     version: int | None
     rows: int
     took_s: float
     differences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class SystemClock:
@@ -555,13 +557,15 @@ class Engine:
         """Piece by piece: each is compared with the job as it is then, which goes on meanwhile."""
         began_s, machine = time.monotonic(), self._build(row)
         rows, differences, upto = 0, list[str](), None
+        notes: dict[str, None] = {}
         while True:
             anchor, compared = self._verify_piece(row, machine, upto)
             rows, upto = rows + compared.rows, compared.upto
             differences += compared.differences
+            notes |= dict.fromkeys(compared.notes)
             if upto is None or len(differences) >= DIFFERENCES_MAX:
                 took_s = time.monotonic() - began_s
-                return Verified(version_of(anchor), rows, took_s, tuple(differences[:DIFFERENCES_MAX]))
+                return Verified(version_of(anchor), rows, took_s, tuple(differences[:DIFFERENCES_MAX]), tuple(notes))
 
     def _verify_piece(self, row: Row, machine: Any, after: Key | None) -> tuple[Anchor, Compared]:
         """While it is compared, a runner may let go of what the comparison needs, or the snapshot may have to be given

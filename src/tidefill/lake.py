@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StructField, StructType
-from sqlglot import exp
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
@@ -42,6 +41,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted, table_at
 from tidefill.spark.rowwise import RowWise
 from tidefill.spark.session import Semantics, job_session
+from tidefill.spark.storable import refuse_unstorable
 from tidefill.spark.view import View, statement
 from tidefill.targets.delta import DeltaTarget, unpublish
 from tidefill.upstreams.delta import DeltaUpstream, check_columns
@@ -50,6 +50,7 @@ from tidefill.upstreams.delta_layout import Walk, choose_walk
 from tidefill.upstreams.delta_whole import WholeDelta
 from tidefill.views.anew import repeatable, tables_of
 from tidefill.views.drivers import Drivers, choose
+from tidefill.views.names import columns_named
 from tidefill.views.plan import ViewPlan
 from tidefill.views.relations import Scan
 from tidefill.views.rowwise import Item, RowQuery, Star, parse_row_query
@@ -122,6 +123,16 @@ class Explained:
         """How many rows may be taken in at once, where that is left to the clock."""
         walked = {part.table for part in self.definition.parts if part.walk} or {self.definition.input}
         return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs if size.name in walked))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A compiled view: its plan, what is walked, its inputs without rows by name, and its columns, hidden ones too."""
+
+    plan: ViewPlan
+    drivers: Drivers
+    empty: dict[str, DataFrame]
+    schema: StructType
 
 
 class Lake:
@@ -262,7 +273,10 @@ class Lake:
         if drivers.group_columns and self._has_large_groups(drivers, inputs, tables, walk_of):
             drivers = choose(plan.root, counts)
         walks = {name: walk_of(tables[name]) for name in drivers.occurrences}
-        parts = [_part(scan, inputs[scan.table].key, empty[scan.table].schema, walks, drivers) for scan in plan.scans]
+        named = columns_named(compiled.tree)
+        parts = [
+            _part(scan, inputs[scan.table].key, empty[scan.table].schema, named, walks, drivers) for scan in plan.scans
+        ]
         first = next(part for part in parts if part.walk)
         with _as_input("Spark does not take what the query is compiled into", UnsupportedQuery):
             frames = {f"__tf_new_{number}": empty[scan.table] for number, scan in enumerate(plan.scans)}
@@ -273,6 +287,8 @@ class Lake:
             columns=_typed(columns),
             semantics=_frozen(semantics), parts=tuple(parts),
         )  # fmt: skip
+        with _as_input("the query cannot be kept fresh as it is compiled", UnsupportedQuery):
+            self._planned(definition, inputs, session)
         total = sum(rows[tables[name]] for name in drivers.occurrences)
         clustered = drivers.appends and walks[first.occurrence].clustered
         read = tuple(sizes[name] for name in definition.tables)
@@ -355,6 +371,8 @@ class Lake:
             kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
             alias, tuple(columns), where, tuple(reads), semantics, tuple(frame.columns) if reads else (),
         )  # fmt: skip
+        with _as_input("the query cannot be kept fresh over the columns that it reads", UnsupportedQuery):
+            _derivation(definition, frame).nothing()
         return Explained(definition, walk.clustered, size.rows or 0, schema, notices, inputs=(size,))
 
     def _walk(self, table: Input, detail: Row | None) -> Walk:
@@ -438,32 +456,41 @@ class Lake:
     def _build_compiled(
         self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
     ) -> Backfill[DataFrame]:
-        upstreams, empty = {}, {}
+        planned = self._planned(definition, inputs, session)
+        plan, empty, schema = planned.plan, planned.empty, planned.schema
+        upstreams = {}
         for name, table in inputs.items():
-            parts = [part for part in definition.parts if part.table == name]
-            reads = tuple(dict.fromkeys(column for part in parts for column, _ in part.columns))
-            walk = next((part.walk for part in parts if part.walk), table.key)
-            empty[name] = self._narrow(table, session, reads, walk)
+            reads, walk = _reads_of(definition, name, table)
             upstreams[name] = DeltaUpstream(
                 session, table.location, table.key, walk, columns=reads, null_keys=table.null_keys,
                 derived=table.derived, history=self._history(table.location),
             )  # fmt: skip
+        path = self.path(job, job.generation)
+        view = View(
+            session, plan, planned.drivers, {scan.occurrence: empty[scan.table] for scan in plan.scans},
+            lambda: self._frame(path, session),
+            lambda name: self._history(inputs[view.shape.tables[name]].location).survey().size,
+            text=definition.sql,
+        )  # fmt: skip
+        rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
+        walked = [upstreams[part.table] for part in definition.parts if part.walk]
+        return self._machine(job, definition, session, upstreams, view, schema, rounded, walked)
+
+    def _planned(self, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession) -> _Planned:
+        """The plan of a definition, over the columns that the definition says are read. Every runner makes it, and
+        CREATE tries whether it can be made. UpstreamReplaced if it is not the plan that was created."""
+        empty = {
+            name: self._narrow(table, session, *_reads_of(definition, name, table)) for name, table in inputs.items()
+        }
         shown = [name for name, _ in definition.columns if not name.startswith(HIDDEN)]
         known = [Known(name, frame, inputs[name].key) for name, frame in empty.items()]
         with translated(UpstreamReplaced):
             plan = recompile_query(session, definition.sql, known, shown)
+            frames = {f"__tf_new_{number}": empty[scan.table] for number, scan in enumerate(plan.scans)}
+            schema = statement(session, plan.whole(), frames).schema
         drivers = _drivers_of(definition, plan)
-        path = self.path(job, job.generation)
-        view = View(
-            session, plan, drivers, {scan.occurrence: empty[scan.table] for scan in plan.scans},
-            lambda: self._frame(path, session),
-            lambda name: self._history(inputs[view.shape.tables[name]].location).survey().size,
-        )  # fmt: skip
-        schema = view.nothing().schema
         _refuse_another_plan(definition, plan, schema, drivers)
-        rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
-        walked = [upstreams[part.table] for part in definition.parts if part.walk]
-        return self._machine(job, definition, session, upstreams, view, schema, rounded, walked)
+        return _Planned(plan, drivers, empty, schema)
 
     def _narrow(self, table: Input, session: SparkSession, reads: Sequence[str], walk: Sequence[str] = ()) -> DataFrame:
         """No rows of the input, but those of its columns that a job needs; UpstreamReplaced if it has lost one."""
@@ -481,10 +508,8 @@ class Lake:
             empty[part.table] = self._narrow(table, session, reads)
             history = self._history(table.location)
             upstreams[part.table] = WholeDelta(session, table.location, reads, derived=table.derived, history=history)
-        tree = parsed(read(definition.sql).text)
-        assert isinstance(tree, exp.Query), "it was one when it was created"
         with translated(UpstreamReplaced):
-            derivation = Anew(session, tree, empty)
+            derivation = Anew(session, definition.sql, empty)
             schema = derivation.nothing().schema
         return self._machine(job, definition, session, upstreams, derivation, schema, _floats(schema))
 
@@ -549,7 +574,11 @@ def _derivation(definition: JobDefinition, empty: DataFrame) -> RowWise:
     check_columns(definition.input, definition.reads, empty.columns)
     narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
     columns = dict(definition.columns) or None
-    return RowWise(narrow, columns, definition.key, where=definition.where, alias=definition.alias)
+    text = definition.sql if definition.kind is Kind.VIEW else ""
+    return RowWise(
+        narrow, columns, definition.key, where=definition.where, alias=definition.alias,
+        text=text, table=definition.input,
+    )  # fmt: skip
 
 
 def _or_none(find: Callable[[tuple[str, ...]], Input], parts: tuple[str, ...]) -> Input | None:
@@ -576,9 +605,27 @@ def _floats(schema: StructType) -> list[str]:
     return [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
 
 
-def _part(scan: Scan, key: tuple[str, ...], schema: StructType, walks: Mapping[str, Walk], drivers: Drivers) -> Part:
-    _refuse_maps(schema, scan.sources)
-    columns = _typed(schema[name] for name in scan.sources)
+def _reads_of(definition: JobDefinition, name: str, table: Input) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of an input that a compiled view reads, and in which order the input is walked."""
+    parts = [part for part in definition.parts if part.table == name]
+    reads = tuple(dict.fromkeys(column for part in parts for column, _ in part.columns))
+    return reads, next((part.walk for part in parts if part.walk), table.key)
+
+
+def _part(
+    scan: Scan,
+    key: tuple[str, ...],
+    schema: StructType,
+    named: Collection[str],
+    walks: Mapping[str, Walk],
+    drivers: Drivers,
+) -> Part:
+    """It reads what the plan needs, and what the text names beside that: without those columns Spark would not take the
+    text when a runner compiles it again, or when VERIFY runs it."""
+    shown = (name for name in schema.fieldNames() if name.casefold() in named and not name.startswith(HIDDEN))
+    reads = tuple(dict.fromkeys((*scan.sources, *shown)))
+    _refuse_maps(schema, reads)
+    columns = _typed(schema[name] for name in reads)
     if scan.occurrence not in drivers.occurrences:
         return Part(scan.occurrence, scan.table, columns, key)
     walk = walks[scan.occurrence]
@@ -659,11 +706,10 @@ def _refuse_columns(schema: StructType) -> None:
             raise UnsupportedQuery(
                 f"a column cannot be named {field.name!r}", hint="Give the expression a name: ... AS total."
             )
-        if isinstance(field.dataType, NullType):
-            raise UnsupportedQuery(f"column {field.name} has no type", hint="CAST(NULL AS INT), for example.")
         if field.name.casefold() in seen:
             raise UnsupportedQuery(f"two columns are named {field.name}", hint="Rename one of them with AS.")
         seen.add(field.name.casefold())
+    refuse_unstorable(schema)
 
 
 def _refuse_incomparable(schema: StructType) -> None:

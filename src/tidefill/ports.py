@@ -66,11 +66,23 @@ class Replace(Generic[F]):
 @dataclass(frozen=True, slots=True)
 class Compared:
     """How many rows there should be, and up to ten in which the target differs, as a person reads them. `upto`: where
-    the piece ended that was compared; None at the end of the walk."""
+    the piece ended that was compared; None at the end of the walk. `notes`: what a person has to know of the way in
+    which they were compared."""
 
     rows: int
     differences: tuple[str, ...] = ()
     upto: Key | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Generic[F]):
+    """What the target should be. `rows`: the columns that a user sees, by the user's own query. `hidden`: the key and
+    the hidden columns, by the plan, if there are any: no query of the user's has them. `notes`: as of `Compared`."""
+
+    rows: F
+    hidden: F | None = None
+    notes: tuple[str, ...] = ()
 
 
 TargetWrite: TypeAlias = Append[F] | Merge[F] | Replace[F]
@@ -170,6 +182,10 @@ class Derivation(Protocol[F]):
 
     def whole(self, rows: Mapping[Occurrence, F]) -> F:
         """The outputs of these inputs, from nothing."""
+
+    def judged(self, rows: Mapping[Occurrence, F]) -> AbstractContextManager[Judged[F]]:
+        """What the target should hold over these inputs, by the user's own query and not by what was made of it. Every
+        occurrence of a table has the same rows. The frames can be evaluated inside of the context."""
 
     def with_chunk(self, halves: Halves[F], chunk: F) -> Halves[F]:
         """The halves, with the rows of new chunks among the additions."""

@@ -134,6 +134,7 @@ class _Verified:
     piece_rows: int
     rows: int = 0
     upto: Key | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Runner:
@@ -480,6 +481,7 @@ class Runner:
                 return Turn(True, 0.0)
             active.verified = None
             told = f"verified: {done.rows} rows equal a recompute, found in {self._clock.now_s() - done.began_s:.1f} s"
+            told = "; ".join((told, *done.notes))
         else:
             active.machine.check_keys(versions)
             told = "not verified, as it was asked"
@@ -501,6 +503,7 @@ class Runner:
             now.piece_rows = max(1, now.piece_rows // 2)
             raise
         now.rows += compared.rows
+        now.notes = tuple(dict.fromkeys((*now.notes, *compared.notes)))
         now.upto = compared.upto
         return now
 

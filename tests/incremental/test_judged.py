@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from tidefill import connect
 from tidefill.engine import Engine, Job
-from tidefill.errors import JobFailed, UnsupportedQuery
+from tidefill.errors import JobFailed, UnsupportedQuery, UpstreamUnfit
 from tidefill.spark.view import View
 
 PA = "k int, g int, x int, y string, f double, ts timestamp, m map<string, int>"
@@ -32,7 +32,8 @@ UNUSED = {
 }
 TIES = {
     "numbered": "SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY x) AS n FROM pa",
-    "by_name": "SELECT p.k, lag(p.k) OVER w AS n FROM pa p JOIN pb ON pb.k = p.k WINDOW w AS (PARTITION BY g ORDER BY 1)",
+    "by_name": "SELECT p.k, lag(p.k) OVER w AS n FROM pa p JOIN pb ON pb.k = p.k "
+    "WINDOW w AS (PARTITION BY g ORDER BY 1)",
     "of_groups": "SELECT g, x, row_number() OVER (PARTITION BY g ORDER BY count(*) DESC) AS n FROM pa GROUP BY g, x",
 }
 FLOATS = {"summed": "SELECT sum(f) AS s, count(*) AS n FROM pa GROUP BY g"}
@@ -99,7 +100,7 @@ def test_names_of_ours_are_in_no_value(spark: SparkSession, tmp_path: Path, engi
 )
 def test_what_could_not_run_is_refused_when_it_is_created(engine: Engine, sql: str) -> None:
     for refresh in ("incremental", "full") if "arrays_zip" not in sql and " m " not in sql else ("incremental",):
-        with pytest.raises(UnsupportedQuery) as told:
+        with pytest.raises((UnsupportedQuery, UpstreamUnfit)) as told:
             engine.create_view("late", sql, refresh=refresh)
         assert told.value.hint
 
@@ -145,8 +146,7 @@ def test_a_choice_that_the_text_leaves_open_is_made_and_told(engine: Engine) -> 
     assert found.differences == ()
     assert "the compiled query" in found.notes[0]
     assert any("pa.k" in text for _, text in jobs["numbered"].events() if text.startswith("verified"))
-    shown = engine.execute("VERIFY numbered")
-    assert any("pa.k" in str(row) for row in shown.rows)
+    assert "pa.k" in engine.execute("VERIFY numbered").message
 
 
 def test_a_half_filled_self_join_is_compared_by_its_plan(engine: Engine) -> None:

@@ -156,11 +156,6 @@ def test_what_is_refused(call: str, kind: type[TidefillError], fact: str) -> Non
         ("SELECT id, rank() OVER (w ORDER BY x) AS r FROM a WINDOW w AS (PARTITION BY g)", UnsupportedQuery, "another"),
         ("SELECT count(*) OVER w FROM a WINDOW w AS (PARTITION BY g), w AS (PARTITION BY s)", BadSql, "one name"),
         ("SELECT count(*) OVER w FROM a WINDOW w AS (ORDER BY g)", UnsupportedQuery, "no PARTITION BY"),
-        (
-            "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id WINDOW w AS (PARTITION BY y))",
-            UnsupportedQuery,
-            "WINDOW",
-        ),
         ("SELECT id, rank() OVER (PARTITION BY g ORDER BY x) AS r FROM a QUALIFY r < 3", UnsupportedQuery, "QUALIFY"),
         (
             "SELECT id FROM a WHERE g < (SELECT max(y) OVER (PARTITION BY y) FROM b)",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NoReturn
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,16 +11,22 @@ from sqlglot import exp
 
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
-from tidefill.ports import Halves
+from tidefill.ports import Halves, Judged
+from tidefill.spark.compiling import parsed
+from tidefill.spark.judge import by_text
 from tidefill.spark.view import statement
 from tidefill.views.anew import over
+from tidefill.views.source import read
 
 
 class Anew:
-    """`empty`: the tables that it reads, without rows."""
+    """`sql`: the query as the user wrote it. `empty`: the tables that it reads, without rows."""
 
-    def __init__(self, session: SparkSession, tree: exp.Query, empty: Mapping[Table, DataFrame]) -> None:
+    def __init__(self, session: SparkSession, sql: str, empty: Mapping[Table, DataFrame]) -> None:
+        tree = parsed(read(sql).text)
+        assert isinstance(tree, exp.Query), "it was one when it was created"
         self._session = session
+        self._sql = sql
         self._names = {table: f"__tf_new_{number}" for number, table in enumerate(empty)}
         self._query = over(tree, {table.casefold(): name for table, name in self._names.items()})
         self._empty = dict(empty)
@@ -28,6 +35,12 @@ class Anew:
     def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
         """The query."""
         return statement(self._session, self._query, {self._names[table]: rows[table] for table in self._names})
+
+    @contextmanager
+    def judged(self, rows: Mapping[Occurrence, DataFrame]) -> Iterator[Judged[DataFrame]]:
+        """By the user's text."""
+        with by_text(self._session, self._sql, rows) as found:
+            yield Judged(found)
 
     def nothing(self) -> DataFrame:
         """Outputs without rows."""

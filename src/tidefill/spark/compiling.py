@@ -38,8 +38,9 @@ _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logica
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The plan, what the user will see, and the functions that the query calls."""
+    """The query as it was parsed, its plan, what the user will see, and the functions that the query calls."""
 
+    tree: exp.Expr
     plan: ViewPlan
     schema: StructType
     functions: frozenset[str]
@@ -71,7 +72,7 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
         return _columns(known)
 
     plan = compile_view(tree, columns, names, _analysis(session, found.values()))
-    return Compiled(plan, schema, without_clauses(functions, tree))
+    return Compiled(tree, plan, schema, without_clauses(functions, tree))
 
 
 def recompiled(session: SparkSession, sql: str, tables: Sequence[Known], names: Sequence[str]) -> ViewPlan:

@@ -5,7 +5,8 @@ Such a query is linear: the outputs of new chunks are appended, and a change of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -14,8 +15,9 @@ from pyspark.sql import functions as f
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
 from tidefill.definitions import INPUT
-from tidefill.ports import Halves, Merge
-from tidefill.spark.names import MARK, quoted
+from tidefill.ports import Halves, Judged, Merge
+from tidefill.spark.judge import by_text
+from tidefill.spark.names import HIDDEN, MARK, quoted
 
 SIDE = "__tf_side"
 
@@ -23,7 +25,7 @@ SIDE = "__tf_side"
 class RowWise:
     """`columns`: the output's columns, each an expression over the input, which they may call `alias`; None: those that
     the input has, whatever they are then. `where`: which rows it takes. `key` names the output columns that identify a
-    row."""
+    row. `text`: the query as the user wrote it, over `table`; empty for a copy."""
 
     def __init__(
         self,
@@ -33,14 +35,17 @@ class RowWise:
         *,
         where: str = "",
         alias: str = "",
+        text: str = "",
+        table: Table = "",
     ) -> None:
         self._empty = empty
         self._columns = None if columns is None else dict(columns)
         self._key = tuple(key)
         self._where = where
         self._alias = alias
-        table: Table = INPUT
-        self.shape = Shape(tables={INPUT: table}, walked=(INPUT,))
+        self._text = text
+        self._table = table
+        self.shape = Shape(tables={INPUT: INPUT}, walked=(INPUT,))
 
     def derive(self, rows: DataFrame) -> DataFrame:
         """The query."""
@@ -57,6 +62,17 @@ class RowWise:
     def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
         """The outputs of everything."""
         return self.derive(rows[INPUT])
+
+    @contextmanager
+    def judged(self, rows: Mapping[Occurrence, DataFrame]) -> Iterator[Judged[DataFrame]]:
+        """By the user's text; a copy is judged by its input."""
+        if not self._text or self._columns is None:
+            yield Judged(self.whole(rows))
+            return
+        unseen = [name for name in self._columns if name.startswith(HIDDEN)]
+        hidden = self.whole(rows).select(*map(quoted, dict.fromkeys((*self._key, *unseen)))) if unseen else None
+        with by_text(rows[INPUT].sparkSession, self._text, {self._table: rows[INPUT]}) as found:
+            yield Judged(found, hidden)
 
     def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
         """The chunk's rows among the additions."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,10 +14,12 @@ from sqlglot import exp
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
 from tidefill.errors import UpstreamReplaced
-from tidefill.ports import Halves, Merge
+from tidefill.ports import Halves, Judged, Merge
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.faults import translated
+from tidefill.spark.judge import COMPILED, by_text
 from tidefill.spark.keeping import Kept
+from tidefill.spark.names import quoted
 from tidefill.spark.rowwise import same
 from tidefill.spark.session import without_conclusions
 from tidefill.views.drivers import Drivers
@@ -50,7 +52,7 @@ def statement(
 
 class View:
     """`empty`: the inputs without rows, by occurrence; `target`: the view as it is. `sizes`: of the table that an
-    occurrence reads, in bytes."""
+    occurrence reads, in bytes. `text`: the query as the user wrote it."""
 
     def __init__(
         self,
@@ -60,6 +62,8 @@ class View:
         empty: Mapping[Occurrence, DataFrame],
         target: Callable[[], DataFrame],
         sizes: Callable[[Occurrence], int] = lambda name: 0,
+        *,
+        text: str,
     ) -> None:
         self._session = session
         self._plan = plan
@@ -67,6 +71,7 @@ class View:
         self._target = target
         self._kept = Kept()
         self._sizes = sizes
+        self._text = text
         self.shape = Shape(
             tables={scan.occurrence: scan.table for scan in plan.scans},
             walked=drivers.occurrences,
@@ -82,6 +87,20 @@ class View:
     def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
         """The outputs of everything."""
         return statement(self._session, self._plan.whole(), self._named("new", rows))
+
+    @contextmanager
+    def judged(self, rows: Mapping[Occurrence, DataFrame]) -> Iterator[Judged[DataFrame]]:
+        """By the user's text, in which what it leaves open is settled as the plan does."""
+        settled = self._plan.settled
+        if settled.reason:
+            yield Judged(self.whole(rows), notes=(f"{COMPILED}{settled.reason}",))
+            return
+        unseen = map(quoted, dict.fromkeys((*self._plan.key, *self._plan.hidden)))
+        hidden = self.whole(rows).select(*unseen) if self._plan.hidden else None
+        sql = self._text if settled.query is None else settled.query.sql(dialect=DIALECT)
+        tables = {self.shape.tables[name]: frame for name, frame in rows.items()}
+        with by_text(self._session, sql, tables) as found:
+            yield Judged(found, hidden, settled.notes)
 
     def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
         """The chunk's rows among the additions."""

@@ -333,7 +333,7 @@ def _verify(job: Job) -> Result:
         shown = "\n".join(found.differences[:DIFFERENCES_SHOWN_MAX])
         hint = f"RESYNC JOB {quoted(job.name)} builds it anew. Please report it with the log."
         raise VerifyFailed(f"{job.name} differs from a recompute: {told}", detail=shown, hint=hint)
-    return Result(message=f"{job.name}: equal to a recompute, {told}")
+    return Result(message="; ".join((f"{job.name}: equal to a recompute, {told}", *found.notes)))
 
 
 # Explaining.

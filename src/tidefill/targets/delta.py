@@ -13,14 +13,13 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, assert_never
+from typing import assert_never
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
 from tidefill.core.walk import Range
@@ -41,11 +40,8 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
 from tidefill.spark.session import having_set, without_conclusions
+from tidefill.targets.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
 
-DIFFERENCES_MAX = 10
-LAST_DIGITS = 1e-9
-BUCKETS = 256
-WANTED, FOUND = f"{HIDDEN}wanted", f"{HIDDEN}found"
 RECENT_COMMITS = 20
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
@@ -81,7 +77,7 @@ class _Counted:
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
     settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
-    digits. Without a key it is only ever replaced, and those columns are not compared."""
+    digits. Without a key it is only ever replaced."""
 
     def __init__(
         self,
@@ -337,57 +333,15 @@ class DeltaTarget:
             if within is not None:
                 found = found.where(is_within([within], self._key, key_types(self._schema, self._key)))
             if but is None:
-                return self._compared(wanted, found)
+                return compared(wanted, found, self._key, self._rounded)
             keys = but.cache()
             try:
-                others = (
+                wanted, found = (
                     rows.alias("o").join(keys.alias("n"), same(self._key), "left_anti") for rows in (wanted, found)
                 )
-                return self._compared(*others)
+                return compared(wanted, found, self._key, self._rounded)
             finally:
                 keys.unpersist()
-
-    def _compared(self, wanted: DataFrame, found: DataFrame) -> Compared:
-        exact = [quoted(name) for name in wanted.columns if name not in self._rounded]
-        sides = wanted.select(*exact), found.select(*exact)
-        ours, theirs = self._fingerprints(sides[1]), self._fingerprints(sides[0])
-        rows = sum(counted for counted, *_ in theirs.values())
-        buckets = sorted(bucket for bucket in ours.keys() | theirs.keys() if ours.get(bucket) != theirs.get(bucket))
-        if buckets:
-            return Compared(rows, self._differences(*sides, buckets))
-        return Compared(rows, self._far_apart(wanted, found) if self._rounded and self._key else ())
-
-    def _far_apart(self, wanted: DataFrame, found: DataFrame) -> tuple[str, ...]:
-        """Sums of floating-point numbers depend in their last digits on the order in which Spark adds them up."""
-        joined = found.alias("o").join(wanted.alias("n"), same(self._key))
-        close = reduce(Column.__and__, map(_close, self._rounded))
-        pairs = [f.col(f"{side}.{quoted(name)}") for name in (*self._key, *self._rounded) for side in ("n", "o")]
-        told = joined.where(~close).select(f.array(*(pair.cast("string") for pair in pairs)).alias(MARK))
-        return tuple(
-            f"should be and is: {', '.join(map(str, row[0]))}" for row in told.limit(DIFFERENCES_MAX).collect()
-        )
-
-    def _bucket(self) -> Column:
-        return f.pmod(f.xxhash64(f.lit(0), *map(quoted, self._key)), f.lit(BUCKETS))
-
-    def _fingerprints(self, rows: DataFrame) -> dict[int, tuple[Any, ...]]:
-        """Of each bucket: how many rows, and the sums of both halves of their hashes, which cannot overflow. (Equal
-        numbers that are written in two ways, 0.0 and -0.0, have two hashes.)"""
-        hashed = rows.select(self._bucket().alias(MARK), _hash(rows.schema).alias(WANTED))
-        sums = [f.sum(f.shiftrightunsigned(WANTED, 32)), f.sum(f.col(WANTED).bitwiseAND(0xFFFFFFFF))]
-        found = hashed.groupBy(MARK).agg(f.count(f.lit(1)), *sums).collect()
-        return {row[0]: tuple(row)[1:] for row in found}
-
-    def _differences(self, wanted: DataFrame, found: DataFrame, buckets: Sequence[int]) -> tuple[str, ...]:
-        """By key, with both values."""
-        inside = self._bucket().isin(list(buckets))
-        every = [quoted(name) for name in wanted.columns]
-        sides = [rows.where(inside).withColumn(MARK, f.lit(side)) for side, rows in ((WANTED, wanted), (FOUND, found))]
-        counts = [f.count_if(f.col(MARK) == side).alias(side) for side in (WANTED, FOUND)]
-        odd = sides[0].union(sides[1]).groupBy(*every).agg(*counts).where(f.col(WANTED) != f.col(FOUND))
-        key = self._key or wanted.columns
-        rows = odd.orderBy(*map(quoted, key)).limit(2 * DIFFERENCES_MAX).collect()
-        return _told(rows, [wanted.columns.index(name) for name in key])
 
     def publish(self) -> None:
         """A view in the session's catalog that shows the user's columns, where the catalog takes such a name; it is
@@ -406,38 +360,6 @@ def _bare(rows: DataFrame) -> DataFrame:
         kept = {name: text for name, text in field.metadata.items() if name == "comment"}
         columns.append(f.col(quoted(field.name)).alias(field.name, metadata=kept))
     return rows.select(*columns)
-
-
-def _close(name: str) -> Column:
-    """Equal on both sides of a join, but for the last digits."""
-    found, wanted = f.col(f"o.{quoted(name)}"), f.col(f"n.{quoted(name)}")
-    near = f.abs(found - wanted) <= f.greatest(f.abs(found), f.abs(wanted)) * f.lit(LAST_DIGITS)
-    return found.eqNullSafe(wanted) | f.coalesce(near, f.lit(False))
-
-
-def _hash(schema: StructType) -> Column:
-    """Of a row. Spark's hash skips a NULL, so it has to be told which column is NULL; inside of a value its text tells
-    the place."""
-    nested = [field.name for field in schema if isinstance(field.dataType, (ArrayType, StructType))]
-    columns = [f.col(quoted(name)) for name in schema.fieldNames()]
-    return f.xxhash64(
-        *columns, *(column.isNull() for column in columns), *(f.to_json(f.col(quoted(name))) for name in nested)
-    )
-
-
-def _told(rows: Sequence[Row], key: Sequence[int]) -> tuple[str, ...]:
-    """A line for each key: what it should be, and what it is, as often as it is there."""
-    by_key: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
-    for row in rows:
-        *values, wanted, found = tuple(row)
-        should_be, is_there = by_key.setdefault(tuple(values[place] for place in key), ([], []))
-        should_be += [str(tuple(values))] * min(wanted, 2)
-        is_there += [str(tuple(values))] * min(found, 2)
-    lines = [
-        f"key {key}: should be {' and '.join(should_be) or 'missing'}, is {' and '.join(is_there) or 'missing'}"
-        for key, (should_be, is_there) in by_key.items()
-    ]
-    return tuple(lines[:DIFFERENCES_MAX])
 
 
 def unpublish(spark: SparkSession, name: str, path: str) -> None:

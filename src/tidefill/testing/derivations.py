@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
-from tidefill.ports import Halves, Merge
+from tidefill.ports import Halves, Judged, Merge
 from tidefill.testing.tables import GROUP, ID, REF, VALUE, Frame, Row
 
 Marked: TypeAlias = tuple[str, Any, Row | None]
@@ -24,6 +25,14 @@ def nothing() -> list[Any]:
 
 
 class _Common:
+    def whole(self, rows: Mapping[Occurrence, Frame]) -> Frame:
+        """The query; each kind has its own."""
+        raise NotImplementedError
+
+    def judged(self, rows: Mapping[Occurrence, Frame]) -> AbstractContextManager[Judged[Frame]]:
+        """There is no text but the query itself."""
+        return nullcontext(Judged(self.whole(rows)))
+
     def no_changes(self, name: Occurrence) -> Halves[Frame]:
         """Halves without rows."""
         return Halves(nothing, nothing, images=True)

@@ -16,7 +16,9 @@ from sqlglot import exp
 
 from tidefill.errors import BadSql
 from tidefill.views import keys
+from tidefill.views.choices import Settled, place_of, placed, reference, settled
 from tidefill.views.copies import Copy
+from tidefill.views.fields import fields_named
 from tidefill.views.folding import Folded, counts, has_aggregates, is_of_window
 from tidefill.views.keys import conjuncts, reads_only
 from tidefill.views.parts import GROUPING_SETS, refuse_others, refused, shown_as
@@ -35,7 +37,7 @@ from tidefill.views.relations import (
 from tidefill.views.scope import Scope, Source
 from tidefill.views.texts import HIDDEN, Expr, Item, both, cast, coalesce, col, columns_in, number, plain
 from tidefill.views.using import using
-from tidefill.views.windows import ONLY_OVER, PARTS, windowed, written_out
+from tidefill.views.windows import ONLY_OVER, PARTS, windowed
 
 _CLAUSES = {"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "order"}
 _CLAUSES_OF_SETS = {"this", "expression", "distinct", "with", "order", "expressions"}
@@ -70,6 +72,15 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What else the lowering of a query found: notices for the user, and the query with all that it leaves open
+    settled."""
+
+    notices: tuple[str, ...]
+    settled: Settled
+
+
+@dataclass(frozen=True, slots=True)
 class _Body:
     """FROM and WHERE. `open`: conditions on columns of a query around this one."""
 
@@ -95,11 +106,11 @@ class _Joined:
 _Env: TypeAlias = Mapping[str, Callable[[], Lowered]]
 
 
-def lower(tree: exp.Expr, find: Callable[[tuple[str, ...]], TableColumns]) -> tuple[Lowered, tuple[str, ...]]:
-    """The query as relations, with notices for the user. Raises BadSql or UnsupportedQuery."""
-    lowering = _Lowering(find)
+def lower(tree: exp.Expr, find: Callable[[tuple[str, ...]], TableColumns]) -> tuple[Lowered, Told]:
+    """The query as relations, and what else is to be said of it. Raises BadSql or UnsupportedQuery."""
+    lowering, tree = _Lowering(find), placed(tree)
     lowered = lowering.query(tree, {})
-    return lowered, tuple(dict.fromkeys(lowering.notices))
+    return lowered, Told(tuple(dict.fromkeys(lowering.notices)), settled(tree, lowering.orders))
 
 
 class _Lowering:
@@ -108,7 +119,9 @@ class _Lowering:
         self._taken: set[str] = set()
         self._types: dict[str, str] = {}
         self._beyond: Scope | None = None
+        self._groups_of: dict[str, Expr] = {}
         self.notices: list[str] = []
+        self.orders: dict[int, list[exp.Column] | None] = {}
 
     # Queries.
 
@@ -125,7 +138,7 @@ class _Lowering:
             case exp.Intersect() | exp.Except():
                 return self._compared(tree, env)
             case exp.Select():
-                return self._select(written_out(tree), env)
+                return self._select(tree, env)
             case _:
                 hint = "Write it with SELECT, UNION, INTERSECT and EXCEPT."
                 raise refused(tree, "the query is not made of SELECT", hint)
@@ -471,7 +484,16 @@ class _Lowering:
             relation, items = self._grouped(tree, relation, scope, items, env)
         made = windowed(relation, items, self._fresh)
         self.notices += made.notices
+        self.orders |= {place_of(window): self._references(columns, scope) for window, columns in made.opened}
         return self._projected(made.relation, made.items)
+
+    def _references(self, columns: Sequence[str], scope: Scope) -> list[exp.Column] | None:
+        """The columns, which may be groups, as the query itself can name them; None if it cannot name one of them."""
+        meant = [self._groups_of.get(column, col(column)) for column in columns]
+        sources = [(source.alias, source.columns) for source in scope.sources]
+        found = [reference(value.name, sources) if isinstance(value, exp.Column) else None for value in meant]
+        named = [column for column in found if column is not None]
+        return named if len(named) == len(columns) else None
 
     def _projected(self, relation: Relation, items: Sequence[tuple[str, Expr]]) -> Lowered:
         """Columns go on under their names; what is computed gets a new one."""
@@ -498,6 +520,7 @@ class _Lowering:
                 groups.append(
                     (self._like(value.name) if isinstance(value, exp.Column) else self._fresh("group"), value)
                 )
+        self._groups_of |= groups
         folded = Folded(groups, self._fresh)
         outputs = [(name, folded(value)) for name, value in items]
         having, queries = self._having(tree, scope, items)
@@ -599,7 +622,7 @@ class _Lowering:
             if not in_window and not isinstance(node, known):
                 hint = "Use operators and functions of columns; put names that are keywords in backticks."
                 raise refused(node, "an expression is not known", hint)
-        return scope.resolved(tree)
+        return scope.resolved(fields_named(tree))
 
     def _fresh(self, wish: str) -> str:
         """A name that nobody has, whatever the capitals."""

@@ -14,6 +14,17 @@ def own_names(tree: exp.Expr) -> set[str]:
     return {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
 
 
+def columns_named(tree: exp.Expr) -> set[str]:
+    """The names that may be columns of a table in the query, in small letters. Of `a.b` the a may be a column with a
+    field b, unless something in FROM is called a."""
+    sources = {source.alias_or_name.casefold() for source in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    named = {part.name.casefold() for join in tree.find_all(exp.Join) for part in join.args.get("using") or ()}
+    for column in tree.find_all(exp.Column):
+        first, *rest = (part.name.casefold() for part in column.parts)
+        named.update(rest if rest and first in sources else (first, *rest))
+    return named
+
+
 def names_read(sql: str) -> dict[str, bool]:
     """The names of one part that the query may read, as written, and whether it does so for certain: a name that its
     own WITH defines may mean that, or a table outside of it. If the parser cannot read the query, Spark may yet: then

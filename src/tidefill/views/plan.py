@@ -17,6 +17,7 @@ from tidefill.core.state import Occurrence
 from tidefill.errors import UnsupportedQuery
 from tidefill.views import sums, windows
 from tidefill.views.changes import IS, WAS, Changes, is_simple
+from tidefill.views.choices import NOTHING_OPEN, Settled
 from tidefill.views.limits import NOTHING_KNOWN, Reading, origins, within
 from tidefill.views.lowering import Lowered, TableColumns, lower
 from tidefill.views.relations import (
@@ -68,7 +69,8 @@ class Strategy(Enum):
 @dataclass(frozen=True)
 class ViewPlan:
     """`root` shows the user's `columns`, and under hidden names what else identifies a row. `kept`: the aggregates
-    that hidden columns keep, for SUMS. `reason`: why nothing better is done."""
+    that hidden columns keep, for SUMS. `reason`: why nothing better is done. `settled`: the user's query with all that
+    it leaves open settled as the plan does, for VERIFY."""
 
     root: Project
     columns: tuple[str, ...]
@@ -76,6 +78,7 @@ class ViewPlan:
     kept: tuple[sums.Kept, ...] = ()
     reason: str = ""
     notices: tuple[str, ...] = ()
+    settled: Settled = NOTHING_OPEN
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
@@ -255,11 +258,12 @@ def compile_view(
     analyze: Analyze,
 ) -> ViewPlan:
     """The plan of a query whose output columns have these names. Raises BadSql or UnsupportedQuery."""
-    lowered, notices = lower(tree, find)
+    lowered, told = lower(tree, find)
     root = narrowed(_root(lowered, names))
     assert isinstance(root, Project)
     has_windows = any(isinstance(part, Windowed) for part in every(root))
-    plan = ViewPlan(root, tuple(names), Strategy.PARTITIONS if has_windows else Strategy.CHANGES, notices=notices)
+    strategy = Strategy.PARTITIONS if has_windows else Strategy.CHANGES
+    plan = ViewPlan(root, tuple(names), strategy, notices=told.notices, settled=told.settled)
     child = _last_aggregate(root)
     for inner in _inner(root):
         _refuse_inexact(inner, plan, analyze)

@@ -35,11 +35,14 @@ _START, _END, _CURRENT = ("UNBOUNDED", "PRECEDING"), ("UNBOUNDED", "FOLLOWING"),
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The rows with a column for each window function, the items over these columns, and what to tell the user."""
+    """The rows with a column for each window function, the items over these columns, and what to tell the user.
+    `opened`: the windows whose ORDER BY leaves the order of some rows open, as they were given, each with the columns
+    of the key that were put at its end."""
 
     relation: Relation
     items: list[Item]
     notices: tuple[str, ...]
+    opened: tuple[tuple[exp.Window, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,13 @@ def windowed(relation: Relation, items: Sequence[Item], fresh: Callable[[str], s
     computed together."""
     columns: dict[Expr, str] = {}
     notices: list[str] = []
+    given: list[exp.Window] = []
+    added: dict[Expr, tuple[str, ...]] = {}
 
     def column(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Window):
             return node
+        given.append(node)
         if node not in columns:
             columns[node.copy()] = fresh("over")
         return col(columns[node])
@@ -72,12 +78,14 @@ def windowed(relation: Relation, items: Sequence[Item], fresh: Callable[[str], s
     by_partition: dict[tuple[Expr, ...], list[Item]] = {}
     for node, name in columns.items():
         assert isinstance(node, exp.Window)
-        window, notice = _ordered(node, relation.key)
+        window, missing = _ordered(node, relation.key)
         by_partition.setdefault(_partition(node), []).append((name, window))
-        notices += [notice] if notice else []
+        if missing:
+            added[node] = missing
+            notices.append(f"{shown_as(node)}: rows that are equal in this order are ordered by {', '.join(missing)}.")
     for partition, group in by_partition.items():
         relation = Windowed(relation, partition, tuple(group))
-    return Made(relation, replaced, tuple(notices))
+    return Made(relation, replaced, tuple(notices), tuple((node, added[node]) for node in given if node in added))
 
 
 def written_out(tree: exp.Select) -> exp.Select:
@@ -119,26 +127,26 @@ def _partition(window: exp.Window) -> tuple[Expr, ...]:
     return values
 
 
-def _ordered(window: exp.Window, key: Sequence[str]) -> tuple[exp.Window, str]:
-    """The window in which the order of rows is known as far as the function minds it, and a notice if it was not."""
+def _ordered(window: exp.Window, key: Sequence[str]) -> tuple[exp.Window, tuple[str, ...]]:
+    """The window in which the order of rows is known as far as the function minds it, and the columns of the key that
+    had to be put at the end of its ORDER BY for that."""
     function, frame = _function(window), _frame(window)
     order = window.args.get("order")
     if isinstance(function, _OF_ORDER) and order is None:
         raise BadSql("a window function needs an ORDER BY", detail=shown_as(window))
     missing = _missing(window, key)
     if not missing or not _minds_order(function, frame):
-        return window, ""
+        return window, ()
     if order is None:
         hint = "Write ORDER BY after PARTITION BY."
         raise refused(window, "a window function depends on the order of rows, and its window has none", hint)
     if isinstance(function, _OF_FRAMES) and not frame.by_rows and not _reaches(window.this, frame):
         hint = f"Write ROWS BETWEEN ... for the frame, or put the key at the end of ORDER BY: {', '.join(missing)}."
         raise refused(window, "which row of a RANGE frame is the first or the last is left open", hint)
-    told = f"{shown_as(window)}: rows that are equal in this order are ordered by {', '.join(missing)}."
     window = window.copy()
     for column in missing:
         window.args["order"].append("expressions", exp.Ordered(this=col(column), nulls_first=True))
-    return window, told
+    return window, tuple(missing)
 
 
 def _function(window: exp.Window) -> Expr:
