@@ -63,7 +63,7 @@ from tidefill.extras import with_extra
 from tidefill.logs import log_to
 from tidefill.owners import is_gone, new_owner
 from tidefill.ports import Compared
-from tidefill.runner import Runner, Turn, versions_from_text
+from tidefill.runner import LEASE_S, Runner, Turn, versions_from_text
 from tidefill.service import Service
 from tidefill.settings import ANEW_LAG_S, INCREMENTAL, changed_settings, check_use, is_anew
 from tidefill.status import Status as Status
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 STORE_FILE = "jobs.db"
 LOG_FOLDER = ".tidefill"
 WAIT_POLL_S = 0.2
+NEW_JOB_S = 2.0  # an idle runner sees a new job within STORE_POLL_S; one that is busy may take minutes
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
 VERIFY_ATTEMPTS = 5  # at one piece
@@ -154,9 +155,12 @@ class Happened:
 
 
 class Engine:
-    """Everything that can be done with one store, one warehouse and one Spark. Threads may not share it, but one may
-    look (`statuses`, `events`) while another works. `spark`: a session, or what starts one. `logs`: the folder of the
-    log, if the store has none because it is a database."""
+    """Everything that can be done with one store, one warehouse and one Spark. `spark`: a session, or what starts one.
+    `logs`: the folder of the log, if the store has none because it is a database.
+
+    Threads may share an engine: one may `run` while others create jobs, wish, look, query and `wait`. Each call of
+    `run`, `run_once` or `wait` is a runner of its own: it holds leases under its own name, and runs each job in a Spark
+    session of the job's own. `close` it when all of them have returned."""
 
     def __init__(
         self,
@@ -176,8 +180,8 @@ class Engine:
         self._databases = Databases(tuple(connections), url_of, self._store.store_id)
         self._log = log_to(_made(folder))
         self._clock = SystemClock()
-        self._owner = new_owner()
         self._made: Lake | None = None
+        self._making = threading.Lock()
 
     def __enter__(self) -> Engine:
         return self
@@ -198,9 +202,10 @@ class Engine:
 
     @property
     def _lake(self) -> Lake:
-        if self._made is None:
-            with self._starting(), with_extra("spark"):
-                self._made = self._make_lake()
+        with self._making:
+            if self._made is None:
+                with self._starting(), with_extra("spark"):
+                    self._made = self._make_lake()
         from tidefill.spark.session import make_active
 
         make_active(self._made.spark)
@@ -544,12 +549,21 @@ class Engine:
             return {"": NEVER}
 
     def _service(self, *, hurry: bool = False) -> Service:
+        """A runner of all jobs. It has an owner of its own: two that shared one would each take the other's leases for
+        theirs, and go on from what they remember while the other moves the job."""
+        owner = new_owner()
         runner = Runner(
-            self._store, self._clock, self._build, _Made(self), self._owner, lambda: uuid.uuid4().hex,
+            self._store, self._clock, self._build, _Made(self), owner, lambda: uuid.uuid4().hex,
             start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
             hurry=hurry, reads=self._reads_in_step,
         )  # fmt: skip
-        return Service(self._store, runner, self._clock, self._owner, _share_an_input)
+        return Service(self._store, runner, self._clock, owner, _share_an_input)
+
+    def _others_run(self, job_id: str) -> bool | None:
+        """Whether a live runner has the job; None if none has, but one has other jobs, and so may come to this one."""
+        now_s, rows = self._clock.now_s(), self._store.jobs()
+        held = [row.id for row in rows if jobs.is_held(row.lease, now_s, LEASE_S, is_gone)]
+        return True if job_id in held else None if held else False
 
     def _verify(self, row: Row) -> Verified:
         """Piece by piece: each is compared with the job as it is then, which goes on meanwhile."""
@@ -672,15 +686,21 @@ class Job:
 
     def wait(self, timeout: float | None = None, *, gone: bool = False, stop: threading.Event | None = None) -> Job:
         """Return when it is live, or when it is `gone`. JobFailed with its reason; WrongState if it stands still until
-        somebody resumes it; TimedOut, also when told to stop. If nobody runs it, it is run here."""
+        somebody resumes it; TimedOut, also when told to stop. While a live runner has it, this only looks; if nobody
+        runs it, or nobody does any more, all jobs are run here until then."""
         deadline_s = None if timeout is None else time.monotonic() + timeout
-        settled = self._is_gone if gone else self._is_settled
+        settled, stop = self._is_gone if gone else self._is_settled, stop or threading.Event()
 
         def over() -> bool:
             return settled() or (deadline_s is not None and time.monotonic() >= deadline_s)
 
-        if not over():
-            self.engine._service().run(stop or threading.Event(), over)
+        patient_until_s = time.monotonic() + NEW_JOB_S
+        while not stop.is_set() and not over():
+            others_run = self.engine._others_run(self.id)
+            if others_run or (others_run is None and time.monotonic() < patient_until_s):
+                stop.wait(WAIT_POLL_S)
+            else:
+                self.engine._service().run(stop, over)
         if not settled():
             what = "gone" if gone else "live"
             raise TimedOut(f"{self.name} is not {what} yet", detail=str(self.status()))

@@ -178,19 +178,23 @@ def wish_drop(job: Job) -> Job:
     return _wish(job, wants_end=True)
 
 
+def is_held(lease: Lease, now_s: float, ttl_s: float, is_gone: Callable[[str], bool]) -> bool:
+    """Whether a live runner has the lease. A lease that ends further ahead than any lease does was written by a clock
+    that was wrong: it counts as over."""
+    return bool(lease.owner) and now_s < lease.until_s <= now_s + 2 * ttl_s and not is_gone(lease.owner)
+
+
 def acquire(
     owner: str, now_s: float, ttl_s: float, is_gone: Callable[[str], bool] = lambda _: False
 ) -> Callable[[Job], Job]:
     """Take the lease if it is free, over or ours, or if its owner is gone; the row is unchanged if somebody else holds
-    it. Taking it raises the fence; renewing does not, even after its time if nobody took it. A lease that ends further
-    ahead than any lease does was written by a clock that was wrong: it counts as over."""
+    it (`is_held`). Taking it raises the fence; renewing does not, even after its time if nobody took it."""
 
     def acquired(job: Job) -> Job:
-        mine, over = job.lease.owner == owner, not now_s < job.lease.until_s <= now_s + 2 * ttl_s
-        if mine:
+        if job.lease.owner == owner:
             fresh = ttl_s / 2 <= job.lease.until_s - now_s <= ttl_s
             return job if fresh else replace(job, lease=replace(job.lease, until_s=now_s + ttl_s))
-        if not over and not is_gone(job.lease.owner):
+        if is_held(job.lease, now_s, ttl_s, is_gone):
             return job
         return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s))
 
