@@ -7,6 +7,7 @@ name; where that lies is the business of whoever has the name.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -139,6 +140,19 @@ def job_from_text(text: str) -> JobDefinition:
         raise _unreadable(repr(error)) from error
 
 
+def tables_in(text: str) -> tuple[str, ...]:
+    """The names of ours that a job reads, by its definition; a table of another database has none. Of a definition that
+    this release cannot read, those that can be told: nobody shall take away what a newer release still reads."""
+    with suppress(StoreUnreadable):
+        job = job_from_text(text)
+        return () if job.connection else job.tables
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        data = json.loads(text)
+        names = [part["table"] for part in data.get("parts", ())] or [data["input"]]
+        return () if data.get("connection") else tuple(name for name in names if isinstance(name, str))
+    return ()
+
+
 def _part(data: dict[str, Any]) -> Part:
     columns = tuple((str(name), str(kind)) for name, kind in data["columns"])
     key, walk = (tuple(map(str, data[name])) for name in ("key", "walk"))
@@ -162,4 +176,5 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _unreadable(detail: str) -> StoreUnreadable:
-    return StoreUnreadable("a definition in the store cannot be read", detail=detail)
+    hint = "Restore the store from a backup, or drop what was defined and define it again."
+    return StoreUnreadable("a definition in the store cannot be read", detail=detail, hint=hint)

@@ -43,6 +43,7 @@ from tidefill.definitions import (
     job_to_text,
     table_from_text,
     table_to_text,
+    tables_in,
 )
 from tidefill.errors import (
     BadInput,
@@ -67,7 +68,7 @@ from tidefill.runner import LEASE_S, Runner, Turn, versions_from_text
 from tidefill.service import Service
 from tidefill.settings import ANEW_LAG_S, INCREMENTAL, changed_settings, check_use, is_anew
 from tidefill.status import Status as Status
-from tidefill.status import status_of, version_of
+from tidefill.status import readable_anchor, status_of, version_of
 from tidefill.store import SqlStore, open_store
 
 if TYPE_CHECKING:
@@ -136,12 +137,14 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A registered table: by which name, where it is, what identifies a row. `walk` is empty if none was given."""
+    """A registered table: by which name, where it is, what identifies a row. `walk` is empty if none was given.
+    `unreadable`: why this release does not know the rest, if it cannot read the definition."""
 
     name: str
     location: str
     key: tuple[str, ...]
     walk: tuple[str, ...]
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +254,7 @@ class Engine:
 
     def registered(self) -> list[Table]:
         """The registered tables."""
-        found = [(table.name, table_from_text(table.definition)) for table in self._store.tables()]
-        return [Table(name, table.location, table.key, table.walk) for name, table in found]
+        return [_registered(table) for table in self._store.tables()]
 
     # Jobs.
 
@@ -342,7 +344,7 @@ class Engine:
         row = self._store.find(table)
         if row is None:
             return {}
-        definition = job_from_text(row.definition)
+        definition = _definition(row)
         if definition.connection:
             return {name_key(definition.input): row.name}
         return {source: one for below in definition.tables for source, one in self._replicas_below(below).items()}
@@ -367,7 +369,7 @@ class Engine:
 
     def _attached(self, name: str, same: Callable[[JobDefinition], bool], any_will_do: bool) -> Job | None:
         row = self._store.find(name)
-        if row is None or not (any_will_do or same(job_from_text(row.definition))):
+        if row is None or not (any_will_do or _is(same, row)):
             return None
         if ends(row):
             raise WrongState(f"{row.name} is being dropped", hint="Create it again when it is gone.")
@@ -380,7 +382,7 @@ class Engine:
             usual = replace(usual, target_lag_s=ANEW_LAG_S, verify=False)
         settings = changed_settings(usual, asked)
         known = self._store.find(name)
-        if known is not None and job_from_text(known.definition).same_wish(definition):
+        if known is not None and _is(definition.same_wish, known):
             return Job(self, known.id, known.name)
         needs_keys = known is None and not definition.anew
         for table in definition.tables if needs_keys else ():
@@ -402,7 +404,7 @@ class Engine:
         row = self._store.find(name) if len(parts) == 1 else None
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=_how_to_register(name))
-        definition = job_from_text(row.definition)
+        definition = _definition(row)
         if row.published is None:
             below = None if definition.parts else self._input_of(definition)
             return Input(row.name, "", definition.key, made_by=(definition, below))
@@ -537,8 +539,8 @@ class Engine:
     def _heads_of_inputs(self, row: Row) -> dict[str, Point] | None:
         """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will
         not be soon. Whatever else is wrong with them, the runner says."""
-        definition = job_from_text(row.definition)
         try:
+            definition = _definition(row)
             if definition.connection:
                 return {"": self._databases.head(definition)}
             heads = {table: Number(self._lake.head(self._live_input(table).location)) for table in definition.tables}
@@ -599,7 +601,7 @@ class Engine:
         anchor = anchor_from_text(row.anchor)
         if anchor is None:
             raise NotYet(f"{row.name} has nothing to verify yet")
-        if job_from_text(row.definition).connection:
+        if _definition(row).connection:
             machine.prepare(versions_from_text(row.released))
         truth = machine.recover(row, anchor)
         return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)
@@ -624,8 +626,8 @@ class Engine:
         if all(len(definition.tables) < 2 for definition in definitions.values()):
             locations = dict[str, str]()
         else:
-            tables = self._store.tables()
-            locations = {name_key(table.name): table_from_text(table.definition).location for table in tables}
+            tables = map(_registered, self._store.tables())
+            locations = {name_key(table.name): table.location for table in tables if table.location}
 
         def node(name: str) -> str:
             key = name_key(name)
@@ -639,11 +641,11 @@ class Engine:
 
     def _source(self, row: Row) -> str:
         """The generations of other jobs that it reads, if they are live; empty if it reads tables."""
-        below = map(self._store.find, job_from_text(row.definition).tables)
+        below = map(self._store.find, _names_read(row))
         return " ".join(f"{job.id}-{job.published}" for job in below if job is not None and job.published is not None)
 
     def _build(self, row: Row) -> Any:
-        definition = job_from_text(row.definition)
+        definition = _definition(row)
         if definition.connection:
             return self._lake.build_database_replica(row, definition)
         return self._lake.build(row, definition, {table: self._live_input(table) for table in definition.tables})
@@ -682,7 +684,7 @@ class Job:
 
     def definition(self) -> JobDefinition:
         """What was created."""
-        return job_from_text(self._row().definition)
+        return _definition(self._row())
 
     def wait(self, timeout: float | None = None, *, gone: bool = False, stop: threading.Event | None = None) -> Job:
         """Return when it is live, or when it is `gone`. JobFailed with its reason; WrongState if it stands still until
@@ -814,18 +816,39 @@ def _is_anew(row: Row) -> bool:
     return False
 
 
+def _definition(row: Row) -> JobDefinition:
+    """What was created; StoreUnreadable names the job."""
+    try:
+        return job_from_text(row.definition)
+    except StoreUnreadable as error:
+        raise StoreUnreadable(f"{row.name}: {error.fact}", detail=error.detail, hint=error.hint) from error
+
+
+def _is(same: Callable[[JobDefinition], bool], row: Row) -> bool:
+    """Whether the job is that one; of a definition that cannot be read that is not known."""
+    with suppress(StoreUnreadable):
+        return same(job_from_text(row.definition))
+    return False
+
+
+def _registered(table: Registered) -> Table:
+    try:
+        found = table_from_text(table.definition)
+    except StoreUnreadable as error:
+        return Table(table.name, "", (), (), unreadable=str(error.fact))
+    return Table(table.name, found.location, found.key, found.walk)
+
+
 def _names_read(row: Row) -> tuple[str, ...]:
     """A table of another database has no name here."""
-    definition = job_from_text(row.definition)
-    return () if definition.connection else definition.tables
+    return tables_in(row.definition)
 
 
 def _share_an_input(worked: Row, other: Row) -> bool:
     """Whether the other reads what this one has made or reads too, or made what this one reads: then it may wait for
     it to come to the same version."""
-    this, that = (job_from_text(row.definition) for row in (worked, other))
-    around = {name_key(worked.name), *map(name_key, this.tables)}
-    return not around.isdisjoint((name_key(other.name), *map(name_key, that.tables)))
+    around = {name_key(worked.name), *map(name_key, _names_read(worked))}
+    return not around.isdisjoint((name_key(other.name), *map(name_key, _names_read(other))))
 
 
 def _in_order(rows: Sequence[Row]) -> list[Row]:
@@ -833,7 +856,7 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
     by_name = {name_key(row.name): row for row in rows}
 
     def depth(row: Row) -> int:
-        names = map(name_key, job_from_text(row.definition).tables)
+        names = map(name_key, _names_read(row))
         return max((1 + depth(by_name[name]) for name in names if name in by_name), default=0)
 
     return sorted(rows, key=depth)
@@ -849,7 +872,7 @@ def _stands_still(row: Row) -> bool:
 
 def _reached(row: Row, goal: Mapping[str, Point]) -> bool:
     """Whether it has these versions of its inputs; the only one needs no name."""
-    anchor = anchor_from_text(row.anchor)
+    anchor = readable_anchor(row)
     versions = {} if anchor is None else anchor.state.versions
     points = {table if len(versions) > 1 or table in goal else "": versions[table].point for table in versions}
     up_to_date = row.waiting == Reason.IDLE.value

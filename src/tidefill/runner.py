@@ -209,6 +209,10 @@ class Runner:
             return self._sweep(job)
         if job.wants_end or job.life is Life.CANCELLING:
             return self._end(job)
+        if job.unread_settings:
+            if job.life is Life.FAILED:
+                return self._stand(job)
+            jobs.check_settings(job)
         source = self._source(job)
         moved = bool(job.source and source) and source != job.source
         if job.wants_resync or moved:
