@@ -23,7 +23,7 @@ from tidefill.engine import Engine, connect
 from tidefill.ticking import Ticking
 
 LEVELS = 30
-PARSES_MAX = 2_000
+PARSES_MAX = 5_000
 
 
 class Counted:

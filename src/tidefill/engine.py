@@ -331,23 +331,14 @@ class Engine:
         """Two replicas of one table of another database stand at two versions of it: its versions have no numbers by
         which they could go in step."""
         seen: dict[str, str] = {}
+        rows = _by_name(self._store.jobs())
         for table in tables:
-            for source, replica in self._replicas_below(table).items():
+            for source, replica in _replicas_below(table, rows).items():
                 if seen.setdefault(source, replica) != replica:
                     raise UnsupportedQuery(
                         f"{seen[source]} and {replica} are replicas of one table, and may stand at two versions of it",
                         hint=f"Write the query over {replica} alone.",
                     )
-
-    def _replicas_below(self, table: str) -> dict[str, str]:
-        """The replicas from which it comes, by the table of another database that they are made from."""
-        row = self._store.find(table)
-        if row is None:
-            return {}
-        definition = _definition(row)
-        if definition.connection:
-            return {name_key(definition.input): row.name}
-        return {source: one for below in definition.tables for source, one in self._replicas_below(below).items()}
 
     def _checked_input(self, parts: tuple[str, ...]) -> Input:
         """The input, if it can be read as it is: what was so when a table was registered may have changed."""
@@ -851,15 +842,34 @@ def _share_an_input(worked: Row, other: Row) -> bool:
     return not around.isdisjoint((name_key(other.name), *map(name_key, _names_read(other))))
 
 
+def _by_name(rows: Iterable[Row]) -> dict[str, Row]:
+    """The jobs by the names that they have; a dropped one has none."""
+    return {name_key(row.name): row for row in rows if row.life is not Life.DROPPED}
+
+
+def _replicas_below(table: str, rows: Mapping[str, Row]) -> dict[str, str]:
+    """The replicas from which it comes, by the table of another database that they are made from."""
+    below = (rows[name] for name in {name_key(table), *_all_below(table, rows)} if name in rows)
+    return {name_key(_definition(row).input): row.name for row in below if _definition(row).connection}
+
+
+def _all_below(name: str, rows: Mapping[str, Row]) -> frozenset[str]:
+    """The names that it reads, however far below."""
+    found, ahead = set[str](), [name_key(name)]
+    while ahead:
+        row = rows.get(ahead.pop())
+        new = {name_key(one) for one in (() if row is None else _names_read(row))} - found
+        found |= new
+        ahead += new
+    return frozenset(found)
+
+
 def _in_order(rows: Sequence[Row]) -> list[Row]:
-    """What is read comes before what reads it."""
-    by_name = {name_key(row.name): row for row in rows}
-
-    def depth(row: Row) -> int:
-        names = map(name_key, _names_read(row))
-        return max((1 + depth(by_name[name]) for name in names if name in by_name), default=0)
-
-    return sorted(rows, key=depth)
+    """What is read comes before what reads it: whoever reads another has that one, and all below it, below itself. What
+    was dropped has nothing to wait for."""
+    by_name = _by_name(rows)
+    below = {row.id: len(_all_below(row.name, by_name)) for row in by_name.values()}
+    return sorted(rows, key=lambda row: below.get(row.id, 0))
 
 
 def _stands_still(row: Row) -> bool:
