@@ -47,8 +47,8 @@ def test_run_in_one_thread_and_wait_in_another(shop: Shop) -> None:
 
 
 def test_a_slot_that_is_still_being_made_is_waited_for(shop: Shop, postgres: Postgres) -> None:
-    """PostgreSQL lists a slot before it has a position, which it gets when those who write have ended. A runner that was
-    killed meanwhile leaves it to the server to go on."""
+    """PostgreSQL lists a slot before it has a position, which it gets when those who write have ended. A runner that
+    was killed meanwhile leaves it to the server to go on."""
     shop.create(10)
     job = shop.engine.create_replica("copy", shop.source, publication=shop.orders)
     slot = f"tidefill_{shop.engine._store.store_id()[:8]}_{job.id}_1"
