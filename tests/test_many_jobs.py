@@ -3,8 +3,10 @@ often as needed and no more."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partialmethod
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,16 @@ from tests.test_definitions import JOIN
 from tidefill import definitions
 from tidefill import engine as engine_module
 from tidefill.core import ticks
+from tidefill.core.confirm import Truth
 from tidefill.core.jobs import Job
 from tidefill.core.lifecycle import Life
+from tidefill.core.state import JobState
+from tidefill.core.step import Shape
 from tidefill.definitions import JobDefinition
 from tidefill.engine import Engine, connect
+from tidefill.errors import NotYet
+from tidefill.runner import LEASE_S, Runner, Turn
+from tidefill.store import SqlStore
 from tidefill.ticking import Ticking
 
 LEVELS = 30
@@ -98,3 +106,64 @@ def test_a_ladder_of_views_goes_in_step(engine: Engine, parses: Counted) -> None
     assert len(members) == 2 * LEVELS - 2
     assert ticks.blocked_by(rows[-1].id, reads, {job.id: job for job in rows}) is None
     assert Ticking(engine._store, engine._reads_in_step).group(rows[0]).member
+
+
+# A round of idle jobs
+
+
+class Idle:
+    """A machine that finds nothing new."""
+
+    shape = Shape({}, ())
+    resources: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *arguments: None
+
+    def estimate(self) -> int:
+        return 1
+
+    def recover(self, job: Job, anchor: object) -> Truth:
+        return Truth(JobState(1, 1, {}, {}), 1, "", False)
+
+    def glimpse(self, *arguments: object) -> None:
+        raise NotYet("nothing new")
+
+
+READS = ("jobs", "job", "find", "table", "tables", "events")
+
+
+def test_an_idle_round_reads_the_store_once_and_parses_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Engine, "_build", lambda *_: Idle())
+    service, now_s = engine._service(), 1000.0
+    monkeypatch.setattr(engine._clock, "now_s", lambda: now_s)
+    service.round(threading.Event())
+    assert {job.waiting for job in engine._store.jobs()} == {"nothing new"}
+    parsed = Counted(definitions._parsed)
+    monkeypatch.setattr(definitions, "_parsed", parsed)
+    counts = {name: Counted(getattr(SqlStore, name)) for name in READS}
+    for name, counted in counts.items():
+        monkeypatch.setattr(SqlStore, name, partialmethod(counted))
+    now_s += LEASE_S / 4
+    turns = Counted(Runner.turn)
+    monkeypatch.setattr(Runner, "turn", partialmethod(turns))
+    service.round(threading.Event())
+    assert turns.calls == 2 * LEVELS, "all of them are due"
+    read = {name: counted.calls for name, counted in counts.items() if counted.calls}
+    assert (read, parsed.calls) == ({"jobs": 1, "tables": 1}, 0)
+
+
+def test_a_turn_that_did_something_is_seen_by_the_next_of_the_round(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a view would come to a new version only a round after what it reads."""
+    seen: list[int] = []
+
+    def turn(runner: Runner, job_id: str, rows: Sequence[Job]) -> Turn:
+        seen.append(len([job for job in rows if job.waiting == "worked"]))
+        engine._store.change(job_id, lambda job: replace(job, waiting="worked"))
+        return Turn(True, None)
+
+    monkeypatch.setattr(Runner, "turn", turn)
+    engine._service().round(threading.Event())
+    assert seen == list(range(2 * LEVELS))
