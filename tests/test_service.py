@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -37,7 +37,7 @@ class Turns:
     asked: list[tuple[str, float]] = field(default_factory=list)
     inside: Callable[[], None] = lambda: None
 
-    def turn(self, job_id: str) -> Turn:
+    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn:
         self.asked.append((job_id, self.clock.now))
         self.inside()
         answers = self.answers.get(job_id, [])

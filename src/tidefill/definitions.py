@@ -10,6 +10,7 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from tidefill.errors import StoreUnreadable
@@ -17,6 +18,9 @@ from tidefill.errors import StoreUnreadable
 FORM = 3
 """The newest form: 2 has parts, 3 has groups that no chunk may cut, and what is computed anew. What needs nothing of a
 form is written in an older one, which older releases read."""
+
+PARSED_MAX = 4096
+"""How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
 
 INPUT = "t"
 """By which name a job over one table knows it; one over several knows them by theirs."""
@@ -98,8 +102,9 @@ def table_to_text(table: TableDefinition) -> str:
     return json.dumps({"form": 1, **asdict(table)}, sort_keys=True)
 
 
+@lru_cache(PARSED_MAX)
 def table_from_text(text: str) -> TableDefinition:
-    """The inverse of `table_to_text`."""
+    """The inverse of `table_to_text`. A text is parsed once, whoever asks."""
     data = _parsed(text)
     try:
         return TableDefinition(str(data["location"]), tuple(data["key"]), tuple(data["walk"]))
@@ -124,8 +129,9 @@ def _form(job: JobDefinition) -> int:
     return 2 if job.parts else 1
 
 
+@lru_cache(PARSED_MAX)
 def job_from_text(text: str) -> JobDefinition:
-    """The inverse of `job_to_text`."""
+    """The inverse of `job_to_text`. A text is parsed once, whoever asks."""
     data = _parsed(text)
     try:
         pairs = {name: tuple((str(a), str(b)) for a, b in data[name]) for name in ("columns", "semantics")}

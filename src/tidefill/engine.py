@@ -491,7 +491,11 @@ class Engine:
         goals: dict[str, dict[str, Point] | None] = {row.id: None for row in _in_order(self._store.jobs())}
         with service.alive():
             for _ in range(RUN_ONCE_TURNS_MAX):
-                turns = [self._catch_up(service, job_id, goals) for job_id in tuple(goals) if not stop.is_set()]
+                turns, rows = list[Turn](), self._store.jobs()
+                for job_id in tuple(goals):
+                    if not stop.is_set():
+                        turns.append(self._catch_up(service, job_id, goals, rows))
+                        rows = self._store.jobs() if turns[-1].worked else rows
                 if not goals or stop.is_set():
                     return
                 if not any(turn.worked for turn in turns):
@@ -499,10 +503,12 @@ class Engine:
                         return
                     stop.wait(min([WAIT_POLL_S, *(turn.again_in_s or WAIT_POLL_S for turn in turns)]))
 
-    def _catch_up(self, service: Service, job_id: str, goals: dict[str, dict[str, Point] | None]) -> Turn:
+    def _catch_up(
+        self, service: Service, job_id: str, goals: dict[str, dict[str, Point] | None], seen: Sequence[Row]
+    ) -> Turn:
         """One turn, if the job may come nearer to its goal by it; it has one when all that it reads have come to
         theirs. Whoever has come to it, or will not come any nearer, has none any more."""
-        rows = {row.id: row for row in self._store.jobs()}
+        rows = {row.id: row for row in seen}
         row, reads = rows.get(job_id), self._reads([row for row in rows.values() if row.life is not Life.DROPPED])
         if row is None or _stands_still(row):
             del goals[job_id]
@@ -515,7 +521,7 @@ class Engine:
             if goals[job_id] is None:
                 del goals[job_id]
                 return Turn(False)
-        turn, goal, after = service.turn(row), goals[job_id], self._store.job(job_id)
+        turn, goal, after = service.turn(row, seen), goals[job_id], self._store.job(job_id)
         swept = row.life is Life.DROPPED and not turn.worked
         rests = not turn.worked and ticks.blocked_by(job_id, reads, rows) is not None
         if after is None or swept or (goal is not None and (_reached(after, goal) or rests)):
@@ -630,9 +636,11 @@ class Engine:
 
         return {job: inputs(definition) for job, definition in definitions.items()}
 
-    def _source(self, row: Row) -> str:
-        """The generations of other jobs that it reads, if they are live; empty if it reads tables."""
-        below = map(self._store.find, _names_read(row))
+    def _source(self, row: Row, rows: Sequence[Row] | None) -> str:
+        """The generations of other jobs that it reads, if they are live; empty if it reads tables. By these rows, or as
+        it is now."""
+        names, by_name = _names_read(row), _by_name(rows or ())
+        below = [self._store.find(name) if rows is None else by_name.get(name_key(name)) for name in names]
         return " ".join(f"{job.id}-{job.published}" for job in below if job is not None and job.published is not None)
 
     def _build(self, row: Row) -> Any:

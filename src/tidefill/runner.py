@@ -150,13 +150,14 @@ class Runner:
         *,
         start: Sizing | None = None,
         forward_s: float = 0.0,
-        source: Callable[[Job], str] = lambda _: "",
+        source: Callable[[Job, Sequence[Job] | None], str] = lambda *_: "",
         is_gone: Callable[[str], bool] = lambda _: False,
         hurry: bool = False,
         reads: Callable[[Sequence[Job]], Reads] = lambda _: {},
     ) -> None:
         """`start` and `forward_s`: the size of a chunk, and the time of a step without one, that are assumed before any
-        was seen. `source`: what it is that a job reads now; empty if that cannot be replaced, or is not there.
+        was seen. `source`: what it is that a job reads, by these rows or now; empty if that cannot be replaced, or is
+        not there.
         `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag.
         `reads`: what each of these jobs reads."""
         self._store = store
@@ -173,9 +174,12 @@ class Runner:
         self._ticking = Ticking(store, reads)
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
+        self._rows: Sequence[Job] | None = None
 
-    def turn(self, job_id: str) -> Turn:
-        """One round for one job; every error ends here."""
+    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn:
+        """One round for one job; every error ends here. `rows`: all jobs, as the caller has just read them; what others
+        do meanwhile is seen in the next turn. Without them the store is asked when they are needed."""
+        self._rows = rows
         try:
             job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone))
         except UnknownJob:
@@ -213,8 +217,11 @@ class Runner:
             if job.life is Life.FAILED:
                 return self._stand(job)
             jobs.check_settings(job)
-        source = self._source(job)
+        source = self._source(job, self._rows)
         moved = bool(job.source and source) and source != job.source
+        if moved or job.wants_resync:
+            source = self._source(job, None)  # another runner may have built it anew from what is newer than our rows
+            moved = bool(job.source and source) and source != job.source
         if job.wants_resync or moved:
             self._let_go(job.id)
             told = "its input was built anew: a new generation begins" if moved else "a new generation begins"
@@ -246,7 +253,7 @@ class Runner:
             return Turn(False)
         active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
-        group, pace = self._ticking.group(job), self._pace(job, active)
+        group, pace = self._ticking.group(job, self._rows), self._pace(job, active)
         knobs = self._knobs(job, group)
         if plan_at_once(truth.state, job.phase(), knobs) is not None:
             return self._finish(job, active)
@@ -292,7 +299,7 @@ class Runner:
         active = self._active.get(job.id)
         if active is None or (active.generation, active.fence) != (job.generation, job.lease.fence):
             self._let_go(job.id)
-            source, machine = self._source(job), self._build(job)
+            source, machine = self._source(job, None), self._build(job)
             if not job.generation_uuid or (source and not job.source):
                 job = self._change(job, jobs.begin_generation(self._new_uuid(), source))
             now_s = self._clock.now_s()
