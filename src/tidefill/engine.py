@@ -7,7 +7,6 @@ Wishes (pause, drop ...) go to the store and never start Spark. Whoever runs the
 from __future__ import annotations
 
 import html
-import logging
 import os
 import re
 import threading
@@ -61,7 +60,7 @@ from tidefill.errors import (
     WrongState,
 )
 from tidefill.extras import with_extra
-from tidefill.logs import log_to
+from tidefill.logs import Log
 from tidefill.owners import is_gone, new_owner
 from tidefill.ports import Compared
 from tidefill.runner import LEASE_S, Runner, Turn, versions_from_text
@@ -181,7 +180,7 @@ class Engine:
         folder = Path(logs if is_url(store) else store)
         self._store: SqlStore = open_store(os.fspath(store) if is_url(store) else folder / STORE_FILE)
         self._databases = Databases(tuple(connections), url_of, self._store.store_id)
-        self._log = log_to(_made(folder))
+        self._log = Log(_made(folder))
         self._clock = SystemClock()
         self._made: Lake | None = None
         self._making = threading.Lock()
@@ -195,7 +194,6 @@ class Engine:
     def close(self) -> None:
         """Let go of the store. A Spark that was started stays, as others may use it."""
         self._store.close()
-        logging.getLogger("tidefill").removeHandler(self._log)
         self._log.close()
 
     @property
@@ -554,9 +552,9 @@ class Engine:
         runner = Runner(
             self._store, self._clock, self._build, _Made(self), owner, lambda: uuid.uuid4().hex,
             start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
-            hurry=hurry, reads=self._reads_in_step,
+            hurry=hurry, reads=self._reads_in_step, log=self._log.logger,
         )  # fmt: skip
-        return Service(self._store, runner, self._clock, owner, _share_an_input)
+        return Service(self._store, runner, self._clock, owner, _share_an_input, self._log.logger)
 
     def _others_run(self, job_id: str) -> bool | None:
         """Whether a live runner has the job; None if none has, but one has other jobs, and so may come to this one."""

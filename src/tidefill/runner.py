@@ -154,6 +154,7 @@ class Runner:
         is_gone: Callable[[str], bool] = lambda _: False,
         hurry: bool = False,
         reads: Callable[[Sequence[Job]], Reads] = lambda _: {},
+        log: logging.Logger = LOG,
     ) -> None:
         """`start` and `forward_s`: the size of a chunk, and the time of a step without one, that are assumed before any
         was seen. `source`: what it is that a job reads, by these rows or now; empty if that cannot be replaced, or is
@@ -171,6 +172,7 @@ class Runner:
         self._hurry = hurry
         self._source = source
         self._is_gone = is_gone
+        self._log = log
         self._ticking = Ticking(store, reads)
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
@@ -204,7 +206,7 @@ class Runner:
         except TidefillError as error:
             return self._fail(job, error)
         except Exception as error:
-            LOG.exception("a bug, in the job %s", job.name)
+            self._log.exception("a bug, in the job %s", job.name)
             return self._fail(job, Bug(f"unexpected {type(error).__name__}", detail=str(error)))
 
     def _advance(self, job: Job) -> Turn:
@@ -623,7 +625,7 @@ class Runner:
         return after
 
     def _event(self, job: Job, text: str) -> None:
-        LOG.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
+        self._log.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
         self._store.add_event(job.id, self._clock.now_s(), text)
 
 

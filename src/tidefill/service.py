@@ -42,13 +42,20 @@ class Service:
     """`wakes(worked, other)`: whether `other` may have something to do because `worked` had."""
 
     def __init__(
-        self, store: Store, runner: Turns, clock: Clock, owner: str, wakes: Callable[[Job, Job], bool]
+        self,
+        store: Store,
+        runner: Turns,
+        clock: Clock,
+        owner: str,
+        wakes: Callable[[Job, Job], bool],
+        log: logging.Logger = LOG,
     ) -> None:
         self._store = store
         self._runner = runner
         self._clock = clock
         self._owner = owner
         self._wakes = wakes
+        self._log = log
         self._due: dict[str, _Due] = {}
 
     def run(self, stop: threading.Event, until: Callable[[], bool] = lambda: False) -> None:
@@ -77,7 +84,7 @@ class Service:
         try:
             rows = self._store.jobs()
         except RetryLater as error:
-            LOG.warning("the store does not answer: %s", error.fact)
+            self._log.warning("the store does not answer: %s", error.fact)
             return POLL_S
         seen, self._due = rows, {job.id: self._due_of(job) for job in rows}
         for job in rows:
