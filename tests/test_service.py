@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 
+from tests.cli.stores import VIEW, row
 from tidefill import service
 from tidefill.core import jobs
 from tidefill.core.jobs import Job, Lease
+from tidefill.engine import _share_an_input as wakes
 from tidefill.errors import Unavailable
 from tidefill.runner import LEASE_S, POLL_S, Turn
 from tidefill.service import IDLE_S_MAX, Service
@@ -37,7 +39,7 @@ class Turns:
     asked: list[tuple[str, float]] = field(default_factory=list)
     inside: Callable[[], None] = lambda: None
 
-    def turn(self, job_id: str) -> Turn:
+    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn:
         self.asked.append((job_id, self.clock.now))
         self.inside()
         answers = self.answers.get(job_id, [])
@@ -50,10 +52,14 @@ class Stage:
     store: MemoryStore = field(default_factory=MemoryStore)
     turns: Turns = field(init=False)
     service: Service = field(init=False)
+    wakes: set[tuple[str, str]] = field(default_factory=set)
+    """Whose work gives whom something to do."""
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.clock)
-        self.service = Service(self.store, self.turns, self.clock, "me", lambda worked, other: True)
+        self.service = Service(
+            self.store, self.turns, self.clock, "me", lambda worked, other: (worked.id, other.id) in self.wakes
+        )
 
     def rounds(self, until_s: float) -> None:
         """Rounds, each as soon as the last one says."""
@@ -87,15 +93,35 @@ def test_a_wish_is_seen_at_once(stage: Stage) -> None:
     assert len(stage.turns.asked) == asked + 1
 
 
-def test_work_on_one_wakes_those_that_share_an_input(stage: Stage) -> None:
-    stage.store.create(Job("b", "b", "{}"))
+def asked_after_a_turn_of_a(stage: Stage, turn: Turn) -> list[str]:
+    """Who has a turn in the round in which `a`, long idle like all others, has this one."""
+    for name in ("b", "c"):
+        stage.store.create(Job(name, name, "{}"))
     stage.rounds(1100.0)
     stage.service.round(threading.Event())
     stage.turns.asked.clear()
-    stage.turns.answers["a"] = [Turn(True, 0.0)]
+    stage.turns.answers["a"] = [turn]
     stage.store.change("a", jobs.wish_resync)
     stage.service.round(threading.Event())
-    assert [job for job, _ in stage.turns.asked] == ["a", "b"]
+    return [job for job, _ in stage.turns.asked]
+
+
+def test_work_on_one_wakes_those_that_share_an_input_and_nobody_else(stage: Stage) -> None:
+    stage.wakes = {("a", "c"), ("c", "b")}
+    assert asked_after_a_turn_of_a(stage, Turn(True, 0.0)) == ["a", "c"]
+
+
+def test_a_turn_in_which_nothing_was_done_wakes_nobody(stage: Stage) -> None:
+    stage.wakes = {("a", "b"), ("a", "c")}
+    assert asked_after_a_turn_of_a(stage, IDLE) == ["a"]
+
+
+def test_who_shares_an_input() -> None:
+    """What was made, what is read, and who reads the same; a name is a name however it is written."""
+    view, beside, other = row("view", 1), row("beside", 2), row("other", 3, replace(VIEW, input="others"))
+    above = row("above", 4, replace(VIEW, input="VIEW"))
+    pairs = {(one.name, two.name) for one, two in permutations((view, beside, other, above), 2) if wakes(one, two)}
+    assert pairs == {("view", "beside"), ("beside", "view"), ("view", "above"), ("above", "view")}
 
 
 def test_what_a_job_waits_for_says_when_it_is_asked_again(stage: Stage) -> None:

@@ -7,8 +7,10 @@ name; where that lies is the business of whoever has the name.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from tidefill.errors import StoreUnreadable
@@ -16,6 +18,9 @@ from tidefill.errors import StoreUnreadable
 FORM = 3
 """The newest form: 2 has parts, 3 has groups that no chunk may cut, and what is computed anew. What needs nothing of a
 form is written in an older one, which older releases read."""
+
+PARSED_MAX = 4096
+"""How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
 
 INPUT = "t"
 """By which name a job over one table knows it; one over several knows them by theirs."""
@@ -97,8 +102,9 @@ def table_to_text(table: TableDefinition) -> str:
     return json.dumps({"form": 1, **asdict(table)}, sort_keys=True)
 
 
+@lru_cache(PARSED_MAX)
 def table_from_text(text: str) -> TableDefinition:
-    """The inverse of `table_to_text`."""
+    """The inverse of `table_to_text`. A text is parsed once, whoever asks."""
     data = _parsed(text)
     try:
         return TableDefinition(str(data["location"]), tuple(data["key"]), tuple(data["walk"]))
@@ -123,8 +129,9 @@ def _form(job: JobDefinition) -> int:
     return 2 if job.parts else 1
 
 
+@lru_cache(PARSED_MAX)
 def job_from_text(text: str) -> JobDefinition:
-    """The inverse of `job_to_text`."""
+    """The inverse of `job_to_text`. A text is parsed once, whoever asks."""
     data = _parsed(text)
     try:
         pairs = {name: tuple((str(a), str(b)) for a, b in data[name]) for name in ("columns", "semantics")}
@@ -137,6 +144,19 @@ def job_from_text(text: str) -> JobDefinition:
         return JobDefinition(kind=Kind(data["kind"]), parts=parts, anew=anew, **texts, **names, **pairs)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(repr(error)) from error
+
+
+def tables_in(text: str) -> tuple[str, ...]:
+    """The names of ours that a job reads, by its definition; a table of another database has none. Of a definition that
+    this release cannot read, those that can be told: nobody shall take away what a newer release still reads."""
+    with suppress(StoreUnreadable):
+        job = job_from_text(text)
+        return () if job.connection else job.tables
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        data = json.loads(text)
+        names = [part["table"] for part in data.get("parts", ())] or [data["input"]]
+        return () if data.get("connection") else tuple(name for name in names if isinstance(name, str))
+    return ()
 
 
 def _part(data: dict[str, Any]) -> Part:
@@ -162,4 +182,5 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _unreadable(detail: str) -> StoreUnreadable:
-    return StoreUnreadable("a definition in the store cannot be read", detail=detail)
+    hint = "Restore the store from a backup, or drop what was defined and define it again."
+    return StoreUnreadable("a definition in the store cannot be read", detail=detail, hint=hint)

@@ -7,7 +7,6 @@ Wishes (pause, drop ...) go to the store and never start Spark. Whoever runs the
 from __future__ import annotations
 
 import html
-import logging
 import os
 import re
 import threading
@@ -43,6 +42,7 @@ from tidefill.definitions import (
     job_to_text,
     table_from_text,
     table_to_text,
+    tables_in,
 )
 from tidefill.errors import (
     BadInput,
@@ -60,14 +60,14 @@ from tidefill.errors import (
     WrongState,
 )
 from tidefill.extras import with_extra
-from tidefill.logs import log_to
+from tidefill.logs import Log
 from tidefill.owners import is_gone, new_owner
 from tidefill.ports import Compared
-from tidefill.runner import Runner, Turn, versions_from_text
+from tidefill.runner import LEASE_S, Runner, Turn, versions_from_text
 from tidefill.service import Service
 from tidefill.settings import ANEW_LAG_S, INCREMENTAL, changed_settings, check_use, is_anew
 from tidefill.status import Status as Status
-from tidefill.status import status_of, version_of
+from tidefill.status import readable_anchor, status_of, version_of
 from tidefill.store import SqlStore, open_store
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 STORE_FILE = "jobs.db"
 LOG_FOLDER = ".tidefill"
 WAIT_POLL_S = 0.2
+NEW_JOB_S = 2.0  # an idle runner sees a new job within STORE_POLL_S; one that is busy may take minutes
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 RUN_ONCE_TURNS_MAX = 100_000
 VERIFY_ATTEMPTS = 5  # at one piece
@@ -137,12 +138,14 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A registered table: by which name, where it is, what identifies a row. `walk` is empty if none was given."""
+    """A registered table: by which name, where it is, what identifies a row. `walk` is empty if none was given.
+    `unreadable`: why this release does not know the rest, if it cannot read the definition."""
 
     name: str
     location: str
     key: tuple[str, ...]
     walk: tuple[str, ...]
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +159,12 @@ class Happened:
 
 
 class Engine:
-    """Everything that can be done with one store, one warehouse and one Spark. Threads may not share it, but one may
-    look (`statuses`, `events`) while another works. `spark`: a session, or what starts one. `logs`: the folder of the
-    log, if the store has none because it is a database."""
+    """Everything that can be done with one store, one warehouse and one Spark. `spark`: a session, or what starts one.
+    `logs`: the folder of the log, if the store has none because it is a database.
+
+    Threads may share an engine: one may `run` while others create jobs, wish, look, query and `wait`. Each call of
+    `run`, `run_once` or `wait` is a runner of its own: it holds leases under its own name, and runs each job in a Spark
+    session of the job's own. `close` it when all of them have returned."""
 
     def __init__(
         self,
@@ -176,10 +182,10 @@ class Engine:
         folder = Path(logs if is_url(store) else store)
         self._store: SqlStore = open_store(os.fspath(store) if is_url(store) else folder / STORE_FILE)
         self._databases = Databases(tuple(connections), url_of, self._store.store_id)
-        self._log = log_to(_made(folder))
+        self._log = Log(_made(folder))
         self._clock = SystemClock()
-        self._owner = new_owner()
         self._made: Lake | None = None
+        self._making = threading.Lock()
 
     def __enter__(self) -> Engine:
         return self
@@ -190,7 +196,6 @@ class Engine:
     def close(self) -> None:
         """Let go of the store. A Spark that was started stays, as others may use it."""
         self._store.close()
-        logging.getLogger("tidefill").removeHandler(self._log)
         self._log.close()
 
     @property
@@ -200,9 +205,10 @@ class Engine:
 
     @property
     def _lake(self) -> Lake:
-        if self._made is None:
-            with self._starting(), with_extra("spark"):
-                self._made = self._make_lake()
+        with self._making:
+            if self._made is None:
+                with self._starting(), with_extra("spark"):
+                    self._made = self._make_lake()
         from tidefill.spark.session import make_active
 
         make_active(self._made.spark)
@@ -248,8 +254,7 @@ class Engine:
 
     def registered(self) -> list[Table]:
         """The registered tables."""
-        found = [(table.name, table_from_text(table.definition)) for table in self._store.tables()]
-        return [Table(name, table.location, table.key, table.walk) for name, table in found]
+        return [_registered(table) for table in self._store.tables()]
 
     # Jobs.
 
@@ -326,23 +331,14 @@ class Engine:
         """Two replicas of one table of another database stand at two versions of it: its versions have no numbers by
         which they could go in step."""
         seen: dict[str, str] = {}
+        rows = _by_name(self._store.jobs())
         for table in tables:
-            for source, replica in self._replicas_below(table).items():
+            for source, replica in _replicas_below(table, rows).items():
                 if seen.setdefault(source, replica) != replica:
                     raise UnsupportedQuery(
                         f"{seen[source]} and {replica} are replicas of one table, and may stand at two versions of it",
                         hint=f"Write the query over {replica} alone.",
                     )
-
-    def _replicas_below(self, table: str) -> dict[str, str]:
-        """The replicas from which it comes, by the table of another database that they are made from."""
-        row = self._store.find(table)
-        if row is None:
-            return {}
-        definition = job_from_text(row.definition)
-        if definition.connection:
-            return {name_key(definition.input): row.name}
-        return {source: one for below in definition.tables for source, one in self._replicas_below(below).items()}
 
     def _checked_input(self, parts: tuple[str, ...]) -> Input:
         """The input, if it can be read as it is: what was so when a table was registered may have changed."""
@@ -364,7 +360,7 @@ class Engine:
 
     def _attached(self, name: str, same: Callable[[JobDefinition], bool], any_will_do: bool) -> Job | None:
         row = self._store.find(name)
-        if row is None or not (any_will_do or same(job_from_text(row.definition))):
+        if row is None or not (any_will_do or _is(same, row)):
             return None
         if ends(row):
             raise WrongState(f"{row.name} is being dropped", hint="Create it again when it is gone.")
@@ -377,7 +373,7 @@ class Engine:
             usual = replace(usual, target_lag_s=ANEW_LAG_S, verify=False)
         settings = changed_settings(usual, asked)
         known = self._store.find(name)
-        if known is not None and job_from_text(known.definition).same_wish(definition):
+        if known is not None and _is(definition.same_wish, known):
             return Job(self, known.id, known.name)
         needs_keys = known is None and not definition.anew
         for table in definition.tables if needs_keys else ():
@@ -399,7 +395,7 @@ class Engine:
         row = self._store.find(name) if len(parts) == 1 else None
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=_how_to_register(name))
-        definition = job_from_text(row.definition)
+        definition = _definition(row)
         if row.published is None:
             below = None if definition.parts else self._input_of(definition)
             return Input(row.name, "", definition.key, made_by=(definition, below))
@@ -495,7 +491,11 @@ class Engine:
         goals: dict[str, dict[str, Point] | None] = {row.id: None for row in _in_order(self._store.jobs())}
         with service.alive():
             for _ in range(RUN_ONCE_TURNS_MAX):
-                turns = [self._catch_up(service, job_id, goals) for job_id in tuple(goals) if not stop.is_set()]
+                turns, rows = list[Turn](), self._store.jobs()
+                for job_id in tuple(goals):
+                    if not stop.is_set():
+                        turns.append(self._catch_up(service, job_id, goals, rows))
+                        rows = self._store.jobs() if turns[-1].worked else rows
                 if not goals or stop.is_set():
                     return
                 if not any(turn.worked for turn in turns):
@@ -503,10 +503,12 @@ class Engine:
                         return
                     stop.wait(min([WAIT_POLL_S, *(turn.again_in_s or WAIT_POLL_S for turn in turns)]))
 
-    def _catch_up(self, service: Service, job_id: str, goals: dict[str, dict[str, Point] | None]) -> Turn:
+    def _catch_up(
+        self, service: Service, job_id: str, goals: dict[str, dict[str, Point] | None], seen: Sequence[Row]
+    ) -> Turn:
         """One turn, if the job may come nearer to its goal by it; it has one when all that it reads have come to
         theirs. Whoever has come to it, or will not come any nearer, has none any more."""
-        rows = {row.id: row for row in self._store.jobs()}
+        rows = {row.id: row for row in seen}
         row, reads = rows.get(job_id), self._reads([row for row in rows.values() if row.life is not Life.DROPPED])
         if row is None or _stands_still(row):
             del goals[job_id]
@@ -519,7 +521,7 @@ class Engine:
             if goals[job_id] is None:
                 del goals[job_id]
                 return Turn(False)
-        turn, goal, after = service.turn(row), goals[job_id], self._store.job(job_id)
+        turn, goal, after = service.turn(row, seen), goals[job_id], self._store.job(job_id)
         swept = row.life is Life.DROPPED and not turn.worked
         rests = not turn.worked and ticks.blocked_by(job_id, reads, rows) is not None
         if after is None or swept or (goal is not None and (_reached(after, goal) or rests)):
@@ -534,8 +536,8 @@ class Engine:
     def _heads_of_inputs(self, row: Row) -> dict[str, Point] | None:
         """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will
         not be soon. Whatever else is wrong with them, the runner says."""
-        definition = job_from_text(row.definition)
         try:
+            definition = _definition(row)
             if definition.connection:
                 return {"": self._databases.head(definition)}
             heads = {table: Number(self._lake.head(self._live_input(table).location)) for table in definition.tables}
@@ -546,12 +548,21 @@ class Engine:
             return {"": NEVER}
 
     def _service(self, *, hurry: bool = False) -> Service:
+        """A runner of all jobs. It has an owner of its own: two that shared one would each take the other's leases for
+        theirs, and go on from what they remember while the other moves the job."""
+        owner = new_owner()
         runner = Runner(
-            self._store, self._clock, self._build, _Made(self), self._owner, lambda: uuid.uuid4().hex,
+            self._store, self._clock, self._build, _Made(self), owner, lambda: uuid.uuid4().hex,
             start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
-            hurry=hurry, reads=self._reads_in_step,
+            hurry=hurry, reads=self._reads_in_step, log=self._log.logger,
         )  # fmt: skip
-        return Service(self._store, runner, self._clock, self._owner, _share_an_input)
+        return Service(self._store, runner, self._clock, owner, _share_an_input, self._log.logger)
+
+    def _others_run(self, job_id: str) -> bool | None:
+        """Whether a live runner has the job; None if none has, but one has other jobs, and so may come to this one."""
+        now_s, rows = self._clock.now_s(), self._store.jobs()
+        held = [row.id for row in rows if jobs.is_held(row.lease, now_s, LEASE_S, is_gone)]
+        return True if job_id in held else None if held else False
 
     def _verify(self, row: Row) -> Verified:
         """Piece by piece: each is compared with the job as it is then, which goes on meanwhile."""
@@ -589,7 +600,7 @@ class Engine:
         anchor = anchor_from_text(row.anchor)
         if anchor is None:
             raise NotYet(f"{row.name} has nothing to verify yet")
-        if job_from_text(row.definition).connection:
+        if _definition(row).connection:
             machine.prepare(versions_from_text(row.released))
         truth = machine.recover(row, anchor)
         return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)
@@ -614,8 +625,8 @@ class Engine:
         if all(len(definition.tables) < 2 for definition in definitions.values()):
             locations = dict[str, str]()
         else:
-            tables = self._store.tables()
-            locations = {name_key(table.name): table_from_text(table.definition).location for table in tables}
+            tables = map(_registered, self._store.tables())
+            locations = {name_key(table.name): table.location for table in tables if table.location}
 
         def node(name: str) -> str:
             key = name_key(name)
@@ -627,13 +638,15 @@ class Engine:
 
         return {job: inputs(definition) for job, definition in definitions.items()}
 
-    def _source(self, row: Row) -> str:
-        """The generations of other jobs that it reads, if they are live; empty if it reads tables."""
-        below = map(self._store.find, job_from_text(row.definition).tables)
+    def _source(self, row: Row, rows: Sequence[Row] | None) -> str:
+        """The generations of other jobs that it reads, if they are live; empty if it reads tables. By these rows, or as
+        it is now."""
+        names, by_name = _names_read(row), _by_name(rows or ())
+        below = [self._store.find(name) if rows is None else by_name.get(name_key(name)) for name in names]
         return " ".join(f"{job.id}-{job.published}" for job in below if job is not None and job.published is not None)
 
     def _build(self, row: Row) -> Any:
-        definition = job_from_text(row.definition)
+        definition = _definition(row)
         if definition.connection:
             return self._lake.build_database_replica(row, definition)
         return self._lake.build(row, definition, {table: self._live_input(table) for table in definition.tables})
@@ -672,19 +685,25 @@ class Job:
 
     def definition(self) -> JobDefinition:
         """What was created."""
-        return job_from_text(self._row().definition)
+        return _definition(self._row())
 
     def wait(self, timeout: float | None = None, *, gone: bool = False, stop: threading.Event | None = None) -> Job:
         """Return when it is live, or when it is `gone`. JobFailed with its reason; WrongState if it stands still until
-        somebody resumes it; TimedOut, also when told to stop. If nobody runs it, it is run here."""
+        somebody resumes it; TimedOut, also when told to stop. While a live runner has it, this only looks; if nobody
+        runs it, or nobody does any more, all jobs are run here until then."""
         deadline_s = None if timeout is None else time.monotonic() + timeout
-        settled = self._is_gone if gone else self._is_settled
+        settled, stop = self._is_gone if gone else self._is_settled, stop or threading.Event()
 
         def over() -> bool:
             return settled() or (deadline_s is not None and time.monotonic() >= deadline_s)
 
-        if not over():
-            self.engine._service().run(stop or threading.Event(), over)
+        patient_until_s = time.monotonic() + NEW_JOB_S
+        while not stop.is_set() and not over():
+            others_run = self.engine._others_run(self.id)
+            if others_run or (others_run is None and time.monotonic() < patient_until_s):
+                stop.wait(WAIT_POLL_S)
+            else:
+                self.engine._service().run(stop, over)
         if not settled():
             what = "gone" if gone else "live"
             raise TimedOut(f"{self.name} is not {what} yet", detail=str(self.status()))
@@ -798,29 +817,69 @@ def _is_anew(row: Row) -> bool:
     return False
 
 
+def _definition(row: Row) -> JobDefinition:
+    """What was created; StoreUnreadable names the job."""
+    try:
+        return job_from_text(row.definition)
+    except StoreUnreadable as error:
+        raise StoreUnreadable(f"{row.name}: {error.fact}", detail=error.detail, hint=error.hint) from error
+
+
+def _is(same: Callable[[JobDefinition], bool], row: Row) -> bool:
+    """Whether the job is that one; of a definition that cannot be read that is not known."""
+    with suppress(StoreUnreadable):
+        return same(job_from_text(row.definition))
+    return False
+
+
+def _registered(table: Registered) -> Table:
+    try:
+        found = table_from_text(table.definition)
+    except StoreUnreadable as error:
+        return Table(table.name, "", (), (), unreadable=str(error.fact))
+    return Table(table.name, found.location, found.key, found.walk)
+
+
 def _names_read(row: Row) -> tuple[str, ...]:
     """A table of another database has no name here."""
-    definition = job_from_text(row.definition)
-    return () if definition.connection else definition.tables
+    return tables_in(row.definition)
 
 
 def _share_an_input(worked: Row, other: Row) -> bool:
     """Whether the other reads what this one has made or reads too, or made what this one reads: then it may wait for
     it to come to the same version."""
-    this, that = (job_from_text(row.definition) for row in (worked, other))
-    around = {name_key(worked.name), *map(name_key, this.tables)}
-    return not around.isdisjoint((name_key(other.name), *map(name_key, that.tables)))
+    around = {name_key(worked.name), *map(name_key, _names_read(worked))}
+    return not around.isdisjoint((name_key(other.name), *map(name_key, _names_read(other))))
+
+
+def _by_name(rows: Iterable[Row]) -> dict[str, Row]:
+    """The jobs by the names that they have; a dropped one has none."""
+    return {name_key(row.name): row for row in rows if row.life is not Life.DROPPED}
+
+
+def _replicas_below(table: str, rows: Mapping[str, Row]) -> dict[str, str]:
+    """The replicas from which it comes, by the table of another database that they are made from."""
+    below = (rows[name] for name in {name_key(table), *_all_below(table, rows)} if name in rows)
+    return {name_key(_definition(row).input): row.name for row in below if _definition(row).connection}
+
+
+def _all_below(name: str, rows: Mapping[str, Row]) -> frozenset[str]:
+    """The names that it reads, however far below."""
+    found, ahead = set[str](), [name_key(name)]
+    while ahead:
+        row = rows.get(ahead.pop())
+        new = {name_key(one) for one in (() if row is None else _names_read(row))} - found
+        found |= new
+        ahead += new
+    return frozenset(found)
 
 
 def _in_order(rows: Sequence[Row]) -> list[Row]:
-    """What is read comes before what reads it."""
-    by_name = {name_key(row.name): row for row in rows}
-
-    def depth(row: Row) -> int:
-        names = map(name_key, job_from_text(row.definition).tables)
-        return max((1 + depth(by_name[name]) for name in names if name in by_name), default=0)
-
-    return sorted(rows, key=depth)
+    """What is read comes before what reads it: whoever reads another has that one, and all below it, below itself. What
+    was dropped has nothing to wait for."""
+    by_name = _by_name(rows)
+    below = {row.id: len(_all_below(row.name, by_name)) for row in by_name.values()}
+    return sorted(rows, key=lambda row: below.get(row.id, 0))
 
 
 def _stands_still(row: Row) -> bool:
@@ -833,7 +892,7 @@ def _stands_still(row: Row) -> bool:
 
 def _reached(row: Row, goal: Mapping[str, Point]) -> bool:
     """Whether it has these versions of its inputs; the only one needs no name."""
-    anchor = anchor_from_text(row.anchor)
+    anchor = readable_anchor(row)
     versions = {} if anchor is None else anchor.state.versions
     points = {table if len(versions) > 1 or table in goal else "": versions[table].point for table in versions}
     up_to_date = row.waiting == Reason.IDLE.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -142,7 +143,7 @@ class Lake:
         self.spark = spark
         self.databases = databases
         self._warehouse = warehouse
-        self._histories: dict[str, DeltaHistory] = {}
+        self._of_thread = threading.local()
 
     # Inputs.
 
@@ -190,8 +191,10 @@ class Lake:
         return self._history(location).survey(fresh=True).head
 
     def _history(self, location: str) -> DeltaHistory:
-        """One for each table, shared by all jobs that read it."""
-        return self._histories.setdefault(location, DeltaHistory(self.spark, location))
+        """One for each table, shared by all jobs that read it and run in this thread: what a thread was told of a table
+        must not be replaced by another thread between two questions."""
+        histories: dict[str, DeltaHistory] = self._of_thread.__dict__.setdefault("histories", {})
+        return histories.setdefault(location, DeltaHistory(self.spark, location))
 
     # Definitions.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 BYTES_MAX = 5_000_000
 FILES_MAX = 3
 LOG_FILE = "tidefill.log"
+LOGGER = "tidefill.runner"  # by which name an application knows these records
 
 
 class JsonLines(logging.Formatter):
@@ -29,14 +31,54 @@ class JsonLines(logging.Formatter):
         return json.dumps(data, default=str)
 
 
-def log_to(folder: Path) -> logging.Handler:
-    """Write what the package logs to a file in the folder; nothing reaches the terminal."""
-    handler = RotatingFileHandler(
-        folder / LOG_FILE, maxBytes=BYTES_MAX, backupCount=FILES_MAX, encoding="utf-8", delay=True
-    )
+class _ToApplication(logging.Handler):
+    """Hands a record to the application's logging, which decides by its own levels and handlers what becomes of it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = logging.getLogger(record.name)
+        if logger.isEnabledFor(record.levelno):
+            logger.handle(record)
+
+
+class Log:
+    """Where one engine tells what it does: to the file of its folder, from information on, and to the application as
+    far as that wants it. The `logger` stands alone, so that no level and no handler of the application has to be
+    changed. Engines of one folder share the file: two that rotated it would lose lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / LOG_FILE).absolute()
+        self.logger = logging.Logger(LOGGER, logging.INFO)
+        self.logger.addHandler(_shared(self._file))
+        self.logger.addHandler(_ToApplication())
+
+    def close(self) -> None:
+        """Let go of the file; twice is no mistake."""
+        if self.logger.handlers:
+            self.logger.handlers.clear()
+            _let_go(self._file)
+
+
+_FILES: dict[Path, tuple[logging.Handler, int]] = {}  # and how many logs write to it
+_LOCK = threading.Lock()
+
+
+def _shared(file: Path) -> logging.Handler:
+    with _LOCK:
+        handler, users = _FILES.get(file) or (_rotating(file), 0)
+        _FILES[file] = handler, users + 1
+        return handler
+
+
+def _let_go(file: Path) -> None:
+    with _LOCK:
+        handler, users = _FILES.pop(file)
+        if users > 1:
+            _FILES[file] = handler, users - 1
+        else:
+            handler.close()
+
+
+def _rotating(file: Path) -> logging.Handler:
+    handler = RotatingFileHandler(file, maxBytes=BYTES_MAX, backupCount=FILES_MAX, encoding="utf-8", delay=True)
     handler.setFormatter(JsonLines())
-    logger = logging.getLogger("tidefill")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
     return handler

@@ -23,6 +23,10 @@ from tidefill.core.walk import Coverage, Range, Split
 
 F = TypeVar("F")
 
+EVENTS_MAX = 1000
+"""How many events of a job a store keeps, the newest: a job that goes on for years tells the same again and again, and
+nobody reads further back. Some hundred kilobytes a job."""
+
 
 @dataclass(frozen=True, slots=True)
 class Halves(Generic[F]):
@@ -262,7 +266,7 @@ class Store(Protocol):
         """Write down what happened."""
 
     def events(self, job_id: str) -> Sequence[tuple[float, str]]:
-        """What happened, oldest first."""
+        """What happened, oldest first: no more than the newest EVENTS_MAX, older ones are forgotten."""
 
     def register(self, table: Registered) -> Registered:
         """The new table; or the one that has the name already, if its definition is equal; else NameTaken."""

@@ -151,13 +151,15 @@ class Runner:
         *,
         start: Sizing | None = None,
         forward_s: float = 0.0,
-        source: Callable[[Job], str] = lambda _: "",
+        source: Callable[[Job, Sequence[Job] | None], str] = lambda *_: "",
         is_gone: Callable[[str], bool] = lambda _: False,
         hurry: bool = False,
         reads: Callable[[Sequence[Job]], Reads] = lambda _: {},
+        log: logging.Logger = LOG,
     ) -> None:
         """`start` and `forward_s`: the size of a chunk, and the time of a step without one, that are assumed before any
-        was seen. `source`: what it is that a job reads now; empty if that cannot be replaced, or is not there.
+        was seen. `source`: what it is that a job reads, by these rows or now; empty if that cannot be replaced, or is
+        not there.
         `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag.
         `reads`: what each of these jobs reads."""
         self._store = store
@@ -171,12 +173,16 @@ class Runner:
         self._hurry = hurry
         self._source = source
         self._is_gone = is_gone
+        self._log = log
         self._ticking = Ticking(store, reads)
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
+        self._rows: Sequence[Job] | None = None
 
-    def turn(self, job_id: str) -> Turn:
-        """One round for one job; every error ends here."""
+    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn:
+        """One round for one job; every error ends here. `rows`: all jobs, as the caller has just read them; what others
+        do meanwhile is seen in the next turn. Without them the store is asked when they are needed."""
+        self._rows = rows
         try:
             job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone))
         except UnknownJob:
@@ -201,7 +207,7 @@ class Runner:
         except TidefillError as error:
             return self._fail(job, error)
         except Exception as error:
-            LOG.exception("a bug, in the job %s", job.name)
+            self._log.exception("a bug, in the job %s", job.name)
             return self._fail(job, Bug(f"unexpected {type(error).__name__}", detail=str(error)))
 
     def _advance(self, job: Job) -> Turn:
@@ -210,8 +216,15 @@ class Runner:
             return self._sweep(job)
         if job.wants_end or job.life is Life.CANCELLING:
             return self._end(job)
-        source = self._source(job)
+        if job.unread_settings:
+            if job.life is Life.FAILED:
+                return self._stand(job)
+            jobs.check_settings(job)
+        source = self._source(job, self._rows)
         moved = bool(job.source and source) and source != job.source
+        if moved or job.wants_resync:
+            source = self._source(job, None)  # another runner may have built it anew from what is newer than our rows
+            moved = bool(job.source and source) and source != job.source
         if job.wants_resync or moved:
             self._let_go(job.id)
             told = "its input was built anew: a new generation begins" if moved else "a new generation begins"
@@ -243,7 +256,7 @@ class Runner:
             return Turn(False)
         active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
-        group, pace = self._ticking.group(job), self._pace(job, active)
+        group, pace = self._ticking.group(job, self._rows), self._pace(job, active)
         knobs = self._knobs(job, group)
         if plan_at_once(truth.state, job.phase(), knobs) is not None:
             return self._finish(job, active)
@@ -289,7 +302,7 @@ class Runner:
         active = self._active.get(job.id)
         if active is None or (active.generation, active.fence) != (job.generation, job.lease.fence):
             self._let_go(job.id)
-            source, machine = self._source(job), self._build(job)
+            source, machine = self._source(job, None), self._build(job)
             if not job.generation_uuid or (source and not job.source):
                 job = self._change(job, jobs.begin_generation(self._new_uuid(), source))
             now_s = self._clock.now_s()
@@ -615,7 +628,7 @@ class Runner:
         return after
 
     def _event(self, job: Job, text: str) -> None:
-        LOG.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
+        self._log.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
         self._store.add_event(job.id, self._clock.now_s(), text)
 
 

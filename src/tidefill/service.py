@@ -35,20 +35,27 @@ class _Due:
 class Turns(Protocol):
     """`tidefill.runner.Runner`, as far as it is needed here."""
 
-    def turn(self, job_id: str) -> Turn: ...
+    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn: ...
 
 
 class Service:
     """`wakes(worked, other)`: whether `other` may have something to do because `worked` had."""
 
     def __init__(
-        self, store: Store, runner: Turns, clock: Clock, owner: str, wakes: Callable[[Job, Job], bool]
+        self,
+        store: Store,
+        runner: Turns,
+        clock: Clock,
+        owner: str,
+        wakes: Callable[[Job, Job], bool],
+        log: logging.Logger = LOG,
     ) -> None:
         self._store = store
         self._runner = runner
         self._clock = clock
         self._owner = owner
         self._wakes = wakes
+        self._log = log
         self._due: dict[str, _Due] = {}
 
     def run(self, stop: threading.Event, until: Callable[[], bool] = lambda: False) -> None:
@@ -72,16 +79,18 @@ class Service:
             self._release()
 
     def round(self, stop: threading.Event) -> float:
-        """One turn of each job that is due; in how many seconds the next is."""
+        """One turn of each job that is due; in how many seconds the next is. The store is read once, and again after
+        each turn that did something: the next ones shall see it."""
         try:
             rows = self._store.jobs()
         except RetryLater as error:
-            LOG.warning("the store does not answer: %s", error.fact)
+            self._log.warning("the store does not answer: %s", error.fact)
             return POLL_S
-        self._due = {job.id: self._due_of(job) for job in rows}
+        seen, self._due = rows, {job.id: self._due_of(job) for job in rows}
         for job in rows:
-            if self._due[job.id].at_s <= self._clock.now_s() and not stop.is_set():
-                self.turn(job, rows)
+            if self._due[job.id].at_s <= self._clock.now_s() and not stop.is_set() and self.turn(job, seen).worked:
+                with suppress(RetryLater):
+                    seen = self._store.jobs()
         now_s = self._clock.now_s()
         return max(0.0, min((due.at_s for due in self._due.values()), default=now_s + POLL_S) - now_s)
 
@@ -91,7 +100,7 @@ class Service:
 
     def turn(self, job: Job, rows: Sequence[Job] = ()) -> Turn:
         """One turn of this job, and when the next is due."""
-        turn = self._runner.turn(job.id)
+        turn = self._runner.turn(job.id, rows or None)
         before = self._due.get(job.id, _Due(wish_number=job.wish_number))
         now_s = self._clock.now_s()
         if turn.worked:

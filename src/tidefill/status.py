@@ -13,18 +13,20 @@ from math import floor
 from typing import assert_never
 
 from tidefill.core.confirm import Anchor, anchor_from_text
-from tidefill.core.jobs import Failure, Job, Pause, Settings
+from tidefill.core.jobs import Failure, Job, Pause, Settings, check_settings
 from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value
 from tidefill.core.lifecycle import Life
 from tidefill.core.progress import UNFINISHED_MAX, Progress
 from tidefill.core.state import Occurrence
+from tidefill.core.tables import ends
 from tidefill.core.version import Number, Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Split, Upto
 from tidefill.definitions import job_from_text
-from tidefill.errors import StateUnreadable
+from tidefill.errors import StateUnreadable, StoreUnreadable
 from tidefill.owners import is_gone
 
 NOT_STARTED, DONE = "not started", "done"
+UNKNOWN = "unknown"  # the kind of a job whose definition cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,14 @@ def percent(share: float) -> int:
 
 
 def status_of(row: Job, now_s: float) -> Status:
-    """How the job stands. A state that cannot be read is shown as none: the runner stops at it and says why."""
+    """How the job stands. A state that cannot be read is shown as none: the runner stops at it and says why. A job of
+    which this release cannot read the definition or the settings is shown as failed: none of its runners goes on."""
     progress = row.progress if row.progress is not None and row.progress.generation == row.generation else None
-    anchor = _readable_anchor(row)
+    anchor, (kind, unreadable) = readable_anchor(row), _kind(row)
     return Status(
         name=row.name,
-        kind=job_from_text(row.definition).kind.value,
-        state=row.life.value,
+        kind=kind,
+        state=Life.FAILED.value if unreadable is not None and not ends(row) else row.life.value,
         share=progress.share if progress else 0.0,
         rows=progress.rows if progress else 0,
         rows_per_s=progress.rows_per_s if progress else 0.0,
@@ -105,7 +108,7 @@ def status_of(row: Job, now_s: float) -> Status:
         version=version_of(anchor),
         waiting=row.waiting,
         runs=bool(row.lease.owner) and row.lease.until_s > now_s and not is_gone(row.lease.owner),
-        failure=row.failure,
+        failure=row.failure or unreadable,
         splits=() if anchor is None else tuple(_splits(anchor.state.coverage)),
         generation=row.generation,
         published=row.published is not None,
@@ -119,6 +122,16 @@ def status_of(row: Job, now_s: float) -> Status:
     )
 
 
+def _kind(row: Job) -> tuple[str, Failure | None]:
+    """What the job makes, and why this release cannot run it, if it cannot."""
+    try:
+        kind = job_from_text(row.definition).kind.value
+        check_settings(row)
+        return kind, None
+    except StoreUnreadable as error:
+        return UNKNOWN, Failure(error.code, error.fact, error.detail, error.hint)
+
+
 def version_of(anchor: Anchor | None) -> int | None:
     """The version of its input that the target stands for, if it is one with a number."""
     point = point_of(anchor)
@@ -130,7 +143,8 @@ def point_of(anchor: Anchor | None) -> Point | None:
     return None if anchor is None else next((version.point for version in anchor.state.versions.values()), None)
 
 
-def _readable_anchor(row: Job) -> Anchor | None:
+def readable_anchor(row: Job) -> Anchor | None:
+    """The confirmed copy that the row keeps; None if there is none, or none that this release can read."""
     try:
         return anchor_from_text(row.anchor)
     except StateUnreadable:

@@ -27,6 +27,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from tidefill import ports
 from tidefill.addresses import is_url
 from tidefill.core.jobs import Job, job_from_json, job_to_json, name_key
 from tidefill.core.lifecycle import Life
@@ -58,6 +59,7 @@ POSTGRES_SCHEMA = "tidefill"
 POSTGRES_LOCK = 7_449_358  # any number, the same for all
 BUSY_S = 10.0
 BUSY_POLL_S = 0.02
+PRUNED_EVERY = 100  # events of a job, from its first in a process on: older ones are looked for that seldom
 BACKUPS_MAX = 100  # a migration that fails at every start shall not fill the disk
 
 _TABLES = sa.MetaData()
@@ -149,6 +151,7 @@ class SqlStore:
         self._engine = engine
         self._place = place
         self._back_up = back_up
+        self._added: dict[str, int] = {}  # events of each job, by this process
 
     def __enter__(self) -> SqlStore:
         return self
@@ -225,12 +228,16 @@ class SqlStore:
             if connection.execute(sa.select(_JOBS.c.id).where(_JOBS.c.id == job_id)).first() is None:
                 raise _unknown(job_id)
             connection.execute(_EVENTS.insert().values(job_id=job_id, at_s=at_s, text=_storable(text)))
+            if self._added.get(job_id, 0) % PRUNED_EVERY == 0:
+                _prune_events(connection, job_id)
+            self._added[job_id] = self._added.get(job_id, 0) + 1
 
     def events(self, job_id: str) -> Sequence[tuple[float, str]]:
-        """What happened, oldest first."""
-        wanted = sa.select(_EVENTS.c.at_s, _EVENTS.c.text).where(_EVENTS.c.job_id == job_id).order_by(_EVENTS.c.id)
+        """What happened, oldest first: the newest that are kept."""
+        of_job = sa.select(_EVENTS.c.at_s, _EVENTS.c.text).where(_EVENTS.c.job_id == job_id)
+        newest = of_job.order_by(_EVENTS.c.id.desc()).limit(ports.EVENTS_MAX)
         with self._reading() as connection:
-            return [(at_s, text) for at_s, text in connection.execute(wanted)]
+            return [(at_s, text) for at_s, text in connection.execute(newest)][::-1]
 
     def events_after(self, number: int) -> Sequence[tuple[int, str, float, str]]:
         """What happened to all jobs after the event of that number, oldest first: number, job id, when, what."""
@@ -411,6 +418,13 @@ def _table_named(connection: sa.Connection, name: str) -> Registered | None:
 
 def _tick(connection: sa.Connection, base: str) -> int | None:
     return connection.execute(sa.select(_TICKS.c.number).where(_TICKS.c.base == base)).scalar()
+
+
+def _prune_events(connection: sa.Connection, job_id: str) -> None:
+    """Forget all but the newest of the job."""
+    of_job = sa.select(_EVENTS.c.id).where(_EVENTS.c.job_id == job_id)
+    last = of_job.order_by(_EVENTS.c.id.desc()).offset(ports.EVENTS_MAX).limit(1).scalar_subquery()
+    connection.execute(_EVENTS.delete().where(_EVENTS.c.job_id == job_id, _EVENTS.c.id <= last))
 
 
 def _unknown(job_id: str) -> UnknownJob:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 
 from tidefill.core import ticks
 from tidefill.core.confirm import anchor_from_text
 from tidefill.core.jobs import Job
 from tidefill.core.lifecycle import Life
 from tidefill.core.state import Table
-from tidefill.core.ticks import Readable, Reads
+from tidefill.core.ticks import Node, Readable, Reads
 from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.errors import StateUnreadable
 from tidefill.ports import Store
+
+ANCHORS_MAX = 1024  # of as many jobs it is known without a parse from which versions they come
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +32,35 @@ class Group:
     read: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All jobs, and what follows from them alone."""
+
+    jobs: Sequence[Job] = ()
+    rows: Mapping[Node, Job] = field(default_factory=dict)
+    reads: Reads = field(default_factory=dict)
+    in_step: Mapping[Node, frozenset[Node]] = field(default_factory=dict)
+
+
 class Ticking:
     """`reads`: what each of these jobs reads."""
 
     def __init__(self, store: Store, reads: Callable[[Sequence[Job]], Reads]) -> None:
         self._store = store
         self._reads = reads
+        self._seen = _Seen()
 
-    def group(self, job: Job) -> Group:
-        """The job among all others, as they are now."""
-        rows = {row.id: row for row in self._store.jobs() if row.life is not Life.DROPPED}
-        reads = self._reads(list(rows.values()))
+    def group(self, job: Job, jobs: Sequence[Job] | None = None) -> Group:
+        """The job among all others: as they are now, or as somebody has just read them. What follows from `jobs` alone
+        is worked out once for all that are asked for with the same ones."""
+        if jobs is None or jobs is not self._seen.jobs:
+            self._seen = self._look(self._store.jobs() if jobs is None else jobs)
+        rows, reads, in_step = self._seen.rows, self._seen.reads, self._seen.in_step
         read = any(job.id in below.values() for below in reads.values())
         if not reads.get(job.id):
             return Group(read=read)
         blocked_by = ticks.blocked_by(job.id, reads, rows)
-        members = {base: those for base, those in ticks.in_step(reads).items() if job.id in those}
+        members = {base: those for base, those in in_step.items() if job.id in those}
         if not members:
             return Group(blocked_by=blocked_by, read=read)
         waited_for = {
@@ -56,6 +71,11 @@ class Ticking:
         together = {one for those in members.values() for one in those}
         together |= {one for one in reads if not ticks.meets(one, reads).isdisjoint(members)}
         return Group(True, waited_for, blocked_by, min(rows[one].settings.target_lag_s for one in together), read)
+
+    def _look(self, jobs: Sequence[Job]) -> _Seen:
+        rows = {row.id: row for row in jobs if row.life is not Life.DROPPED}
+        reads = self._reads(list(rows.values()))
+        return _Seen(jobs, rows, reads, ticks.in_step(reads))
 
     def allowed(
         self, group: Group, due: bool, newest: Mapping[Table, Version], readable: Readable
@@ -93,9 +113,14 @@ def _has_come(job: Job, base: str, tick: int) -> bool:
 
 
 def _bases(job: Job) -> dict[str, int]:
+    return _bases_in(job.anchor)
+
+
+@lru_cache(ANCHORS_MAX)
+def _bases_in(anchor_text: str) -> dict[str, int]:
     """What cannot be read is told to whoever runs that job; to others it says nothing."""
     try:
-        anchor = anchor_from_text(job.anchor)
+        anchor = anchor_from_text(anchor_text)
     except StateUnreadable:
         return {}
     return {} if anchor is None else bases_of_all(anchor.state.versions.values())

@@ -64,9 +64,10 @@ def test_groups_that_no_chunk_cuts_are_appended_while_rows_move_between_them(
     told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW w AS {sql}").rows
     assert ("filled", "each chunk is merged into what is there") in told
     service = engine._service(hurry=True)
-    for _ in range(2):
-        service.turn(job._row())
-        lake.write("a")
+    with service.alive():
+        for _ in range(2):
+            service.turn(job._row())
+            lake.write("a")
     engine.run_once()
     lake.expect("v", sql)
     assert job.verify().differences == ()

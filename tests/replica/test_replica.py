@@ -143,8 +143,9 @@ def test_a_slot_is_given_up_past_the_limit(shop: Shop) -> None:
     job.pause()
     shop.postgres.execute(f"UPDATE {shop.orders} SET amount = -1")
     service = shop.engine._service()
-    for _ in range(5):
-        service.turn(job._row())
+    with service.alive():
+        for _ in range(5):
+            service.turn(job._row())
     failure = job.status().failure
     assert failure is not None
     assert (failure.code, slots(shop.postgres)) == ("LOG_GIVEN_UP", [])

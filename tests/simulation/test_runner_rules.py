@@ -107,7 +107,7 @@ def test_progress_says_how_far_the_target_is_behind(monkeypatch: pytest.MonkeyPa
 def test_a_job_whose_input_was_built_anew_is_built_anew() -> None:
     stage = Stage(DELTA, rows=rows(20))
     sources = ["a-1"]
-    stage.runners[-1]._source = lambda _: sources[-1]
+    stage.runners[-1]._source = lambda *_: sources[-1]
     stage.go_live()
     assert (stage.job.source, stage.job.generation) == ("a-1", 1)
     sources.append("")

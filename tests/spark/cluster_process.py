@@ -43,7 +43,9 @@ rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(sou
 with connect(spark, folder / "lake", folder / "store") as engine:
     engine.register("events", location=source, key="id")
     job = engine.create_view("view", "SELECT id, v * 2 AS w, note FROM events", chunk_rows=ROWS // CHUNKS)
-    engine._service().turn(job._row())
+    service = engine._service()
+    with service.alive():
+        service.turn(job._row())
     workers = executors()
     assert len(workers) == 2, workers
     os.kill(workers[0], signal.SIGKILL)

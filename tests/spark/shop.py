@@ -30,8 +30,9 @@ class Shop:
     def turns(self, count: int) -> None:
         """So many turns of the only job."""
         service, (row,) = self.engine._service(), self.engine._store.jobs()
-        for _ in range(count):
-            service.turn(row)
+        with service.alive():
+            for _ in range(count):
+                service.turn(row)
 
     def expect(self, name: str, query: str) -> None:
         """The job's table holds what the query gives now."""

@@ -53,7 +53,9 @@ def test_a_runner_that_wakes_up_after_its_lease_is_refused(
             engine._store.change(job.id, lambda row: replace(row, lease=replace(row.lease, until_s=0.0)))
             if other_kind:
                 job.pause(fill_only=True)
-            assert other._service().turn(job._row()).worked
+            theirs = other._service()
+            with theirs.alive():
+                assert theirs.turn(job._row()).worked
 
         overtaken = Overtaken(monkeypatch, overtake)
         assert not service.turn(job._row()).worked, "its commit is in vain"

@@ -7,6 +7,7 @@ report at once. Wishes are what a user wants; only the runner that holds the lea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -80,7 +81,8 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Job:
     """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
-    the generation is built from, where something else may take its name."""
+    the generation is built from, where something else may take its name. `unread_settings`: the settings as the store
+    has them, if this release cannot read them; they are written back as they are."""
 
     id: str
     name: str
@@ -104,6 +106,7 @@ class Job:
     waiting: str = ""
     progress: Progress | None = None
     ended_at_s: float = 0.0
+    unread_settings: str = ""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -156,7 +159,22 @@ def wish_resume(job: Job) -> Job:
 
 def wish_settings(settings: Settings) -> Callable[[Job], Job]:
     """ALTER JOB."""
-    return lambda job: _wish(job, settings=settings)
+
+    def wished(job: Job) -> Job:
+        check_settings(job)
+        return _wish(job, settings=settings)
+
+    return wished
+
+
+def check_settings(job: Job) -> None:
+    """StoreUnreadable if this release cannot read the job's settings."""
+    if job.unread_settings:
+        raise StoreUnreadable(
+            f"the settings of {job.name} cannot be read",
+            detail=job.unread_settings,
+            hint="A newer release of Tidefill wrote them: use that release, or drop the job.",
+        )
 
 
 def wish_resync(job: Job) -> Job:
@@ -178,19 +196,23 @@ def wish_drop(job: Job) -> Job:
     return _wish(job, wants_end=True)
 
 
+def is_held(lease: Lease, now_s: float, ttl_s: float, is_gone: Callable[[str], bool]) -> bool:
+    """Whether a live runner has the lease. A lease that ends further ahead than any lease does was written by a clock
+    that was wrong: it counts as over."""
+    return bool(lease.owner) and now_s < lease.until_s <= now_s + 2 * ttl_s and not is_gone(lease.owner)
+
+
 def acquire(
     owner: str, now_s: float, ttl_s: float, is_gone: Callable[[str], bool] = lambda _: False
 ) -> Callable[[Job], Job]:
     """Take the lease if it is free, over or ours, or if its owner is gone; the row is unchanged if somebody else holds
-    it. Taking it raises the fence; renewing does not, even after its time if nobody took it. A lease that ends further
-    ahead than any lease does was written by a clock that was wrong: it counts as over."""
+    it (`is_held`). Taking it raises the fence; renewing does not, even after its time if nobody took it."""
 
     def acquired(job: Job) -> Job:
-        mine, over = job.lease.owner == owner, not now_s < job.lease.until_s <= now_s + 2 * ttl_s
-        if mine:
+        if job.lease.owner == owner:
             fresh = ttl_s / 2 <= job.lease.until_s - now_s <= ttl_s
             return job if fresh else replace(job, lease=replace(job.lease, until_s=now_s + ttl_s))
-        if not over and not is_gone(job.lease.owner):
+        if is_held(job.lease, now_s, ttl_s, is_gone):
             return job
         return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s))
 
@@ -308,6 +330,8 @@ def job_to_json(job: Job) -> dict[str, Any]:
     for name, kind in _NESTED.items():
         value = getattr(job, name)
         data[name] = None if value is None else {part: getattr(value, part) for part in kind.__dataclass_fields__}
+    if job.unread_settings:
+        data["settings"] = json.loads(job.unread_settings)
     return data
 
 
@@ -316,13 +340,26 @@ def job_from_json(data: Any) -> Job:
     try:
         fields = {name: data.get(name, "") if name == "source" else data[name] for name in _PLAIN}
         for name, kind in _NESTED.items():
-            fields[name] = None if data[name] is None and name in _MAY_BE_NONE else kind(**data[name])
+            fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])
+        if fields["settings"] is None:
+            fields |= {"settings": Settings(), "unread_settings": json.dumps(data["settings"])}
         life, pause, resources = Life(data["life"]), Pause(data["pause"]), tuple(data["resources"])
         return Job(**fields, life=life, pause=pause, resources=resources)
     except (KeyError, TypeError, ValueError, AttributeError, TidefillError) as error:
         raise StoreUnreadable("a job in the store cannot be read", detail=f"{type(error).__name__}: {error}") from error
 
 
+def _nested(kind: Any, data: Any) -> Any:
+    """The value; None for settings that this release does not know: they stop their own job, and no look at others."""
+    try:
+        return kind(**data)
+    except (TypeError, TidefillError):
+        if kind is Settings and isinstance(data, dict):
+            return None
+        raise
+
+
 _NESTED: dict[str, Any] = {"settings": Settings, "lease": Lease, "failure": Failure, "progress": Progress}
 _MAY_BE_NONE = ("failure", "progress")
-_PLAIN = tuple(name for name in Job.__dataclass_fields__ if name not in (*_NESTED, "life", "pause", "resources"))
+_OTHERWISE = (*_NESTED, "life", "pause", "resources", "unread_settings")
+_PLAIN = tuple(name for name in Job.__dataclass_fields__ if name not in _OTHERWISE)

@@ -43,7 +43,7 @@ from tidefill.sql.statements import (
     Verify,
     quoted,
 )
-from tidefill.status import Status
+from tidefill.status import UNKNOWN, Status
 
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10
@@ -131,7 +131,8 @@ def _unregister(engine: Engine, statement: UnregisterTable) -> Result:
 
 
 def _tables(engine: Engine) -> Result:
-    rows = [(each.name, ", ".join(each.key), ", ".join(each.walk), each.location) for each in engine.registered()]
+    found = engine.registered()
+    rows = [(each.name, ", ".join(each.key), ", ".join(each.walk), each.location or each.unreadable) for each in found]
     return Result(("table", "key", "walk", "location"), tuple(rows), "" if rows else "no tables")
 
 
@@ -163,7 +164,7 @@ def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
             assert_never(never)
     status = job.status()
     made = f"{status.state}, {status.percent} %, and was there before" if job.id in known else "created"
-    return Result(message=f"{KIND_NAMES[status.kind]} {job.name}: {made}", jobs=(job,), until=Until.LIVE)
+    return Result(message=f"{KIND_NAMES.get(status.kind, 'job')} {job.name}: {made}", jobs=(job,), until=Until.LIVE)
 
 
 def _create_settings(statement: CreateView | CreateReplica) -> dict[str, Any]:
@@ -184,8 +185,9 @@ def _drop(engine: Engine, statement: DropView | DropReplica | DropJob) -> Result
     job = next((job for job in engine.jobs() if job.name.casefold() == name.casefold()), None)
     if job is None and statement.if_exists:
         return Result(message=f"there is no {_kind_name(kind)} {name}; nothing to do")
-    if job is not None and kind is not None and job.definition().kind is not kind:
-        other = KIND_NAMES[job.definition().kind.value]
+    found = None if job is None else job.status().kind
+    if job is not None and kind is not None and found not in (kind.value, UNKNOWN):
+        other = KIND_NAMES[str(found)]
         fact, hint = f"there is no {_kind_name(kind)} {name}", f"DROP {other.upper()} {quoted(job.name)}"
         raise UnknownJob(fact, detail=f"{job.name} is a {other}.", hint=hint)
     job = job or engine.job(name)
@@ -243,8 +245,9 @@ def _waits(status: Status) -> str:
 
 
 def _job(job: Job) -> Result:
-    status, definition = job.status(), job.definition()
-    rows = [*_defined(definition), *_stands(status), *_set(status), *_split_rows(status), *_recent(job)]
+    status = job.status()
+    defined = [] if status.kind == UNKNOWN else [*_defined(job.definition())]
+    rows = [*defined, *_stands(status), *_set(status), *_split_rows(status), *_recent(job)]
     return Result(FACTS, (("job", job.name), *(row for row in rows if row[1] is not None)))
 
 

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
+from unittest.mock import patch
 
+from tidefill import ports
 from tidefill.core.jobs import (
     NAME_CHARACTERS_MAX,
     Failure,
@@ -243,12 +245,25 @@ def events_come_in_the_order_written(make_store: MakeStore) -> None:
     assert list(store.events("a")) == written
 
 
+def only_the_newest_events_are_kept(make_store: MakeStore) -> None:
+    with patch.object(ports, "EVENTS_MAX", 5):
+        store = make_store()
+        for job in ("a", "b"):
+            store.create(_job(job))
+        store.add_event("b", 0.0, "of b")
+        written = [(float(second), f"event {second}") for second in range(20)]
+        for at_s, text in written:
+            store.add_event("a", at_s, text)
+        assert list(store.events("a")) == written[-5:]
+        assert list(store.events("b")) == [(0.0, "of b")], "those of others stay"
+
+
 def every_field_comes_back(make_store: MakeStore) -> None:
     store = make_store()
     full = _full_job()
     plain = Job(full.id, full.name, full.definition)
     for name in Job.__dataclass_fields__:
-        same = name in ("id", "name", "definition")
+        same = name in ("id", "name", "definition", "unread_settings")
         assert (getattr(full, name) == getattr(plain, name)) is same, f"{name} is not tested here"
     store.create(plain)
     assert store.change(plain.id, lambda job: full) == full
@@ -578,6 +593,7 @@ STORE_SUITE: tuple[StoreTest, ...] = (
     a_job_that_is_being_dropped_keeps_its_name,
     delete_takes_the_events_along,
     events_come_in_the_order_written,
+    only_the_newest_events_are_kept,
     every_field_comes_back,
     register_gives_the_new_table,
     an_equal_table_attaches,

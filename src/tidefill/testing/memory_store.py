@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from tidefill import ports
 from tidefill.core.jobs import Job, name_key
 from tidefill.core.lifecycle import Life
 from tidefill.core.tables import Holder, NamesRead, Registered, attached, check_needed, check_unused, ending
@@ -75,7 +76,7 @@ class MemoryStore:
     def add_event(self, job_id: str, at_s: float, text: str) -> None:
         """Write it down."""
         self._effect("store.event")
-        self._events.setdefault(job_id, []).append((at_s, text))
+        self._events[job_id] = [*self._events.get(job_id, ()), (at_s, text)][-ports.EVENTS_MAX :]
 
     def events(self, job_id: str) -> Sequence[tuple[float, str]]:
         """Oldest first."""

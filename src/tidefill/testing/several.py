@@ -154,9 +154,10 @@ class Several(Scripted):
             for job in rows
         }
 
-    def source(self, job: Job) -> str:
+    def source(self, job: Job, rows: Sequence[Job] | None) -> str:
         """The generations that it reads (the runner's port)."""
-        below = [self.row(name) for name in self.graph[job.name] if self.has(name)]
+        found = {row.name: row for row in (rows or self.store.jobs()) if row.life is not Life.DROPPED}
+        below = [found[name] for name in self.graph[job.name] if name in found]
         return " ".join(f"{other.id}-{other.published}" for other in below if other.published is not None)
 
     def build(self, job: Job) -> Backfill[Frame]:
@@ -351,13 +352,13 @@ class Several(Scripted):
 
     # The history.
 
-    def turn(self, name: str, runner: Runner | None = None) -> bool:
-        """One turn of a job; whether something was done."""
+    def turn(self, name: str, runner: Runner | None = None, rows: Sequence[Job] | None = None) -> bool:
+        """One turn of a job; whether something was done. `rows`: as the runner is told them."""
         if not self.runners:
             self.start_runner()
         runner = runner or self.runners[-1]
         try:
-            worked = runner.turn(self.row(name).id).worked
+            worked = runner.turn(self.row(name).id, rows).worked
         except Died:
             self.world.tell("a process died")
             if runner in self.runners:
@@ -378,15 +379,17 @@ class Several(Scripted):
                 self.wish(name, jobs.wish_resync)
 
     def round(self, number: int, between: Callable[[], None] = lambda: None) -> None:
-        """One turn of every job, in an order that differs from round to round."""
+        """One turn of every job, in an order that differs from round to round. In every other one the store is read as
+        `Service.round` reads it: at the beginning, and when something was done."""
         names = sorted(self.graph, key=lambda name: hash_of(name, number + self.script.seed))
         if len(self.runners) > 2:
             self.runners.pop(0)
-        worked = False
+        worked, reads_once, rows = False, number % 2 == 0, self.store.jobs()
         for name in names:
             between()
             if self.has(name):
-                worked = self.turn(name) or worked
+                did = self.turn(name, rows=rows if reads_once and name in {row.name for row in rows} else None)
+                worked, rows = worked or did, self.store.jobs() if did else rows
             elif (number % 6 == 0 or not self.faults_on) and self._can_be_created(name):
                 self.create(name)
         self.sweep()

@@ -31,11 +31,12 @@ def preflight(server: PostgresServer, table: PgTable, publication_given: bool, s
         seen = table.survey(session)
         check_fit(table, seen)
         _check_rights(session, table, publication_given, slot_given)
+        slot_missing = slot_given and table.confirmed(session) is None
     for name in seen.key:
         key_type(seen.column(name))
     if publication_given:
         check_published(table, seen)
-    if slot_given and seen.confirmed is None:
+    if slot_missing:
         raise UpstreamUnfit(
             f"there is no slot {table.slot} that can be used",
             hint=f"SELECT pg_create_logical_replication_slot('{table.slot}', 'pgoutput')",

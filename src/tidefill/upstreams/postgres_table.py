@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from tidefill.core.budget import Kept
-from tidefill.errors import HistoryGone, UnknownTable, UpstreamReplaced, UpstreamUnfit
+from tidefill.errors import HistoryGone, NotYet, UnknownTable, UpstreamReplaced, UpstreamUnfit
 from tidefill.upstreams.postgres_log import lsn_number
 from tidefill.upstreams.postgres_server import identifier, translated
 from tidefill.upstreams.postgres_types import PgColumn, mapped
@@ -23,7 +23,11 @@ LOGGED = "p"
 IDENTITY_DEFAULT, IDENTITY_FULL, IDENTITY_INDEX = "d", "f", "i"
 
 _USABLE = "s.plugin = 'pgoutput' AND s.database = current_database() AND s.wal_status IS DISTINCT FROM 'lost'"
-_CONFIRMED = f"SELECT s.confirmed_flush_lsn::text FROM pg_replication_slots s WHERE s.slot_name = %s AND {_USABLE}"
+# A slot that is still being made has no position, and at its very beginning no plugin.
+_BEING_MADE = "s.slot_type = 'logical' AND s.confirmed_flush_lsn IS NULL AND s.wal_status IS DISTINCT FROM 'lost'"
+_CONFIRMED = f"""
+SELECT s.confirmed_flush_lsn::text FROM pg_replication_slots s WHERE s.slot_name = %s AND ({_USABLE} OR {_BEING_MADE})
+"""
 _KEPT = """
 SELECT (pg_current_wal_lsn() - s.restart_lsn)::bigint, (pg_current_wal_lsn() - s.confirmed_flush_lsn)::bigint,
   s.safe_wal_size
@@ -205,9 +209,16 @@ class PgTable:
         return _survey(row[0])
 
     def confirmed(self, session: psycopg.Connection[Any]) -> int | None:
-        """The slot's position alone."""
+        """The slot's position alone; None without a slot that can be used. NotYet while the server still makes the
+        slot: it waits for the transactions that were open when it began."""
         with translated(f"the slot {self.slot}"):
             row = session.execute(_CONFIRMED, (self.slot,)).fetchone()
+        if row is not None and row[0] is None:
+            raise NotYet(
+                f"the slot {self.slot} is still being made",
+                detail="The server waits for transactions that were open when it began.",
+                hint="End old transactions: pg_stat_activity shows them.",
+            )
         return None if row is None else lsn_number(row[0])
 
     def is_lost(self, session: psycopg.Connection[Any]) -> bool:
