@@ -17,3 +17,8 @@ def marked(suite: Iterable[Any], always: Collection[str]) -> list[Any]:
         raise ValueError(f"names of no test in its suite: {', '.join(sorted(unknown))}")
     marks = {True: (), False: (pytest.mark.full,)}
     return [pytest.param(test, id=test.__name__, marks=marks[test.__name__ in always]) for test in tests]
+
+
+def in_longer_runs(full: Any, soak: Any) -> list[Any]:
+    """The parameters of a test whose extent depends on the time there is: one for `make full`, one for `make soak`."""
+    return [pytest.param(full, marks=pytest.mark.full), pytest.param(soak, marks=pytest.mark.soak)]

@@ -110,7 +110,7 @@ DIAMOND = "SELECT l.id, l.x, s.n, s.t FROM large l JOIN by_group s ON l.g = s.g"
 BESIDE = "SELECT a.id, a.x, s.n FROM a JOIN by_group s ON a.g = s.g"
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_view_over_views_of_one_table_shows_one_version_of_it(spark: SparkSession, tmp_path: Path) -> None:
     # R16
     lake = Lake(spark, tmp_path, random.Random(7))
@@ -140,7 +140,7 @@ def test_a_view_over_views_of_one_table_shows_one_version_of_it(spark: SparkSess
     lake.engine.close()
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.parametrize("first", range(0, len(DIRECTED), TOGETHER))
 def test_every_operator_is_the_same_on_spark(first: int, spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, random.Random(first))

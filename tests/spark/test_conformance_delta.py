@@ -1,4 +1,4 @@
-"""The Delta adapters keep their contracts on real tables: some tests of each suite always, all of them in `make full`."""
+"""The Delta adapters keep their contracts on real tables: some tests of each suite always, all in `make full`."""
 
 from __future__ import annotations
 
