@@ -12,6 +12,7 @@ from tidefill.sockets import free_port
 from tidefill.spark.session import local_session
 
 PORT = "spark.connect.grpc.binding.port"
+SECRET = ("spark.hadoop.fs.s3a.secret.key", "a secret: not for everybody\\")  # see test_seclusion.py
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,7 @@ def spark() -> Iterator[SparkSession]:
         **QUICK,
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         PORT: str(free_port()),
+        SECRET[0]: SECRET[1],
     }
     session = local_session(cores=2, extra_conf=extra_conf)
     yield session
