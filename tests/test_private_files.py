@@ -69,4 +69,4 @@ def test_the_log_and_those_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / LOG_FILE).touch(0o644)
     (tmp_path / f"{LOG_FILE}.1").touch(0o644)
     write_log(tmp_path)
-    assert modes(tmp_path) == {name: "0o600" for name in (LOG_FILE, *(f"{LOG_FILE}.{n}" for n in (1, 2, 3)))}
+    assert modes(tmp_path) == dict.fromkeys((LOG_FILE, *(f"{LOG_FILE}.{n}" for n in (1, 2, 3))), "0o600")

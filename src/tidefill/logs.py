@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+from tidefill.private import make_private
 
 BYTES_MAX = 5_000_000
 FILES_MAX = 3
@@ -29,11 +33,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(data, default=str)
 
 
+class PrivateFile(RotatingFileHandler):
+    """A log that only its owner may read, whatever the umask is."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        return open(descriptor, "a", encoding=self.encoding)
+
+
 def log_to(folder: Path) -> logging.Handler:
     """Write what the package logs to a file in the folder; nothing reaches the terminal."""
-    handler = RotatingFileHandler(
-        folder / LOG_FILE, maxBytes=BYTES_MAX, backupCount=FILES_MAX, encoding="utf-8", delay=True
-    )
+    make_private(folder / LOG_FILE)
+    handler = PrivateFile(folder / LOG_FILE, maxBytes=BYTES_MAX, backupCount=FILES_MAX, encoding="utf-8", delay=True)
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("tidefill")
     logger.addHandler(handler)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
@@ -64,7 +64,7 @@ def test_no_port_is_open_to_other_machines(spark: SparkSession) -> None:
 
 def test_spark_connect_asks_for_a_token(connect_url: str) -> None:
     with grpc.insecure_channel(connect_url.removeprefix("sc://")) as channel:
-        service = base_pb2_grpc.SparkConnectServiceStub(channel)
+        service = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
         request = base_pb2.AnalyzePlanRequest(
             session_id=str(uuid.uuid4()), spark_version=base_pb2.AnalyzePlanRequest.SparkVersion()
         )
