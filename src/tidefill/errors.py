@@ -123,6 +123,12 @@ class MissingExtra(BadInput):
     code = "MISSING_EXTRA"
 
 
+class JarChanged(BadInput):
+    """A jar for the local Spark is not the one that was released."""
+
+    code = "JAR_CHANGED"
+
+
 class Conflict(TidefillError):
     """Somebody else was first, or the thing is in another state than the request needs."""
 
