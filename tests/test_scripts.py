@@ -9,12 +9,14 @@ REPO = Path(__file__).parents[1]
 RUN = """
 set -uo pipefail
 logs=$1
+limit_s=1
 . scripts/parts
-one_more slow 1 sleep 60
-one_more suite 60 sh -c 'echo "2 failed, 3 passed, 4 skipped, 1 error in 5.00s"; exit 1'
-one_more broken 60 sh -c 'echo "no such file"; exit 4'
-one_more simulator 60 echo "10 histories, no violation"
-one_more clean 60 echo "7 passed, 9 deselected in 5.00s"
+one_more slow sleep 60
+limit_s=60
+one_more suite sh -c 'echo "2 failed, 3 passed, 4 skipped, 1 error in 5.00s"; exit 1'
+one_more broken sh -c 'echo "no such file"; exit 4'
+one_more simulator echo "10 histories, no violation"
+one_more clean echo "7 passed, 9 deselected in 5.00s"
 all_done
 table
 exit $failed
