@@ -1,6 +1,6 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo lint types simulate bench-lake bench-replica bench-views bench-tpch soak ci
+.PHONY: help setup test demo lint types simulate bench-lake bench-replica bench-views bench-tpch full soak ci
 
 bin := .venv/bin
 ready := .venv/.ready
@@ -44,9 +44,12 @@ bench-views: $(ready) ## measure a step of a view against the query computed ane
 bench-tpch: $(ready) ## measure a step of each TPC-H query against the query computed anew (half an hour)
 	@$(bin)/python -m benchmarks.views tpch
 
-soak: $(ready) ## the long suites: 20,000 random histories, every contract on real tables (hours)
+full: $(ready) ## make test, all conformance tests, 22,000 random histories, a share of the soak (at most 90 minutes)
+	@scripts/full
+
+soak: $(ready) ## everything that make test leaves out, without a limit of time (hours)
 	@$(bin)/tidefill simulate --seeds 20000
 	@$(bin)/tidefill simulate --several --seeds 2000
-	@$(bin)/python -m pytest -m soak
+	@$(bin)/python -m pytest -m "soak or full"
 
 ci: lint types test ## what must pass before a change is merged

@@ -16,7 +16,7 @@ ROOT = "__init__"
 LEVELS: tuple[set[str], ...] = (
     {"errors"},
     {"core"},
-    {"views", "indexes", "definitions", "conditions", "sockets", "extras", "addresses"},
+    {"views", "indexes", "definitions", "conditions", "sockets", "extras", "addresses", "private"},
     {"ports"},
     {"backfill", "ticking"},
     {"runner"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tidefill.addresses import is_url
-from tidefill.errors import InvalidSetting
+from tidefill.errors import InvalidSetting, UntrustedConfig
 
 FILE_NAME = "tidefill.toml"
 FILE_VARIABLE = "TIDEFILL_CONFIG"
@@ -139,8 +140,10 @@ def load(start: Path, explicit: str | None, environ: Mapping[str, str]) -> Confi
     """The settings for one who works in the folder `start`, which is absolute.
 
     The file is the one named by `explicit` (`--config`) or else by TIDEFILL_CONFIG, which has to be there; or else the
-    first one upwards from `start`, which need not. Relative folders are relative to the file that names them, so that
-    they are the same wherever one works; those in the environment are relative to `start`, as in a shell."""
+    first one upwards from `start`, which need not, and which nobody but the user and root may have written (else
+    UntrustedConfig): the settings of Spark can run any program. Relative folders are relative to the file that names
+    them, so that they are the same wherever one works; those in the environment are relative to `start`, as in a
+    shell."""
     assert start.is_absolute(), start
     path = _named(start, explicit, environ) or _upwards(start)
     entries = {} if path is None else _read(path)
@@ -188,7 +191,30 @@ def _named(start: Path, explicit: str | None, environ: Mapping[str, str]) -> Pat
 
 def _upwards(start: Path) -> Path | None:
     files = (folder / FILE_NAME for folder in (start, *start.parents))
-    return next((file for file in files if os.path.isfile(file)), None)
+    found = next((file for file in files if os.path.isfile(file)), None)
+    if found is not None:
+        _refuse_others(found)
+    return found
+
+
+def _refuse_others(file: Path) -> None:
+    """UntrustedConfig if another user could have written the file, or put it there. In a folder like /tmp nobody can
+    exchange the file of another."""
+    real = file.resolve()
+    for path in dict.fromkeys((real, real.parent, file.parent)):
+        found = path.stat()
+        exchangeable = path == real or not found.st_mode & stat.S_ISVTX
+        if found.st_uid not in (0, os.geteuid()):
+            raise _untrusted(file, f"{path} belongs to another user.")
+        if found.st_mode & stat.S_IWOTH and exchangeable:
+            raise _untrusted(file, f"{path}: everybody may write to it.")
+    if file.lstat().st_uid not in (0, os.geteuid()):
+        raise _untrusted(file, f"{file} is a link of another user.")
+
+
+def _untrusted(file: Path, detail: str) -> UntrustedConfig:
+    hint = f"Look at what is in it; then name it, with --config {file} or {FILE_VARIABLE}, or change owner and mode."
+    return UntrustedConfig(f"{file} may have been written by another user", detail=detail, hint=hint)
 
 
 def _read(path: Path) -> dict[str, Any]:

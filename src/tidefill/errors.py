@@ -75,6 +75,12 @@ class InvalidSetting(BadInput):
     code = "INVALID_SETTING"
 
 
+class UntrustedConfig(BadInput):
+    """A file of settings that was found, and not named by the user, could have been written by another user."""
+
+    code = "UNTRUSTED_CONFIG"
+
+
 class UnsupportedKey(BadInput):
     """A value or type that has no total order that every part agrees on cannot be a key or a walk column."""
 
@@ -115,6 +121,12 @@ class MissingExtra(BadInput):
     """A part that is installed separately is needed; the hint is the pip line."""
 
     code = "MISSING_EXTRA"
+
+
+class JarChanged(BadInput):
+    """A jar for the local Spark is not the one that was released."""
+
+    code = "JAR_CHANGED"
 
 
 class Conflict(TidefillError):

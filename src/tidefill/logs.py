@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+from tidefill.private import make_private
 
 BYTES_MAX = 5_000_000
 FILES_MAX = 3
@@ -29,6 +33,14 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             data["stack"] = self.formatException(record.exc_info)
         return json.dumps(data, default=str)
+
+
+class PrivateFile(RotatingFileHandler):
+    """A log that only its owner may read, whatever the umask is."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        return open(descriptor, "a", encoding=self.encoding)
 
 
 class _ToApplication(logging.Handler):
@@ -79,6 +91,7 @@ def _let_go(file: Path) -> None:
 
 
 def _rotating(file: Path) -> logging.Handler:
-    handler = RotatingFileHandler(file, maxBytes=BYTES_MAX, backupCount=FILES_MAX, encoding="utf-8", delay=True)
+    make_private(file)
+    handler = PrivateFile(file, maxBytes=BYTES_MAX, backupCount=FILES_MAX, encoding="utf-8", delay=True)
     handler.setFormatter(JsonLines())
     return handler

@@ -53,6 +53,7 @@ from tidefill.errors import (
     UnknownTable,
 )
 from tidefill.extras import with_extra
+from tidefill.private import make_private
 
 SCHEMA_VERSION = 3
 POSTGRES_SCHEMA = "tidefill"
@@ -461,10 +462,11 @@ def _sqlite_store(file: Path, busy_s: float) -> SqlStore:
 
 def _make_file(file: Path) -> None:
     """An empty file that only its owner may read, in a directory made if it is missing. SQLite gives the files that it
-    puts beside it the same mode."""
+    puts beside it the same mode. If the file was there, others lose what they may do to it and its backups."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(file)
     except OSError as error:
         raise BadInput(
             f"the store {file} cannot be written",

@@ -105,13 +105,14 @@ def test_what_cannot_be_kept_is_computed_anew_when_its_inputs_change(spark: Spar
 
 WRITE_EVERY_S, WITHIN_S = 2.0, 900.0
 TOGETHER = 10  # queries over the same tables, so that their writers need not wait for each by itself
+DIRECTED_IN_FULL = 3 * TOGETHER
 BY_GROUP = "SELECT g, count(*) AS n, sum(x) AS t FROM a GROUP BY g"
 LARGE = "SELECT id, g, x FROM a WHERE x > 1"
 DIAMOND = "SELECT l.id, l.x, s.n, s.t FROM large l JOIN by_group s ON l.g = s.g"
 BESIDE = "SELECT a.id, a.x, s.n FROM a JOIN by_group s ON a.g = s.g"
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_view_over_views_of_one_table_shows_one_version_of_it(spark: SparkSession, tmp_path: Path) -> None:
     # R16
     lake = Lake(spark, tmp_path, random.Random(7))
@@ -141,8 +142,13 @@ def test_a_view_over_views_of_one_table_shows_one_version_of_it(spark: SparkSess
     lake.engine.close()
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(0, len(DIRECTED), TOGETHER))
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=pytest.mark.full if first < DIRECTED_IN_FULL else pytest.mark.soak)
+        for first in range(0, len(DIRECTED), TOGETHER)
+    ],
+)
 def test_every_operator_is_the_same_on_spark(first: int, spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, random.Random(first))
     queries = itertools.islice(DIRECTED.items(), first, first + TOGETHER)

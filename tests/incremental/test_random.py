@@ -12,11 +12,17 @@ from tests.incremental.queries import RandomQuery
 from tests.incremental.world import World, connected, some_walks
 
 HISTORIES, HISTORIES_OF_SOAK, IN_A_RANGE = 80, 20_000, 1_000
+RANGES_IN_FULL = 3
 RANGES = [(max(first, HISTORIES), first + IN_A_RANGE) for first in range(0, HISTORIES_OF_SOAK, IN_A_RANGE)]
 
 
 @pytest.mark.parametrize(
-    ("first", "upto"), [(0, HISTORIES), *(pytest.param(*seeds, marks=pytest.mark.soak) for seeds in RANGES)]
+    ("first", "upto"),
+    [
+        (0, HISTORIES),
+        *(pytest.param(*seeds, marks=pytest.mark.full) for seeds in RANGES[:RANGES_IN_FULL]),
+        *(pytest.param(*seeds, marks=pytest.mark.soak) for seeds in RANGES[RANGES_IN_FULL:]),
+    ],
 )
 def test_no_history_leads_astray(first: int, upto: int) -> None:
     """In ranges, so that processes can share them, and a run that is cut off has said how far it came."""

@@ -135,7 +135,7 @@ def test_every_incremental_query_stays_fresh(spark: SparkSession, tmp_path: Path
     keep_fresh(spark, tmp_path, INCREMENTAL, 0.01, 1)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_every_query_stays_fresh(compiled: SparkSession, tmp_path: Path) -> None:
     keep_fresh(compiled, tmp_path, list(QUERIES), 0.01, 1)
 

@@ -168,7 +168,7 @@ def test_looking_imports_nothing_heavy(folder: Path, url: str) -> None:
     assert (HEAVY & modules, "psycopg" in modules) == (set(), True)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_job_from_its_creation_to_its_end(spark: SparkSession, folder: Path, capsys: Captured) -> None:
     source = folder / "source"
     spark.range(100).write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(source))

@@ -1,4 +1,4 @@
-"""The adapter of PostgreSQL keeps the contract of upstreams on a real server: some tests always, all in a soak."""
+"""The adapter of PostgreSQL keeps the contract of upstreams on a real server: some tests always, all in `make full`."""
 
 from __future__ import annotations
 

@@ -16,11 +16,13 @@ import pytest
 from tests.replica.harness import PASSWORD, ROLE, Postgres
 from tests.replica.test_replica import Shop, slots
 from tests.replica.test_replica import shop as shop
+from tests.suites import in_longer_runs
 from tidefill.core.lifecycle import Life
 from tidefill.engine import Job
 
 DEADLINE_S = 120.0
 KILLS = 2
+KILLS_IN_FULL = 10
 KILLS_IN_SOAK = 100
 
 
@@ -77,7 +79,7 @@ def step(job: Job) -> int:
     return len(row.anchor) and int(row.progress.rows if row.progress else 0)
 
 
-@pytest.mark.parametrize("kills", [KILLS, pytest.param(KILLS_IN_SOAK, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [KILLS, *in_longer_runs(KILLS_IN_FULL, KILLS_IN_SOAK)])
 def test_a_runner_is_killed_while_others_write(
     shop: Shop, connect_url: str, writer: Callable[[], None], kills: int
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.replica.harness import Postgres
 from tests.replica.stress import Effects, SessionReader, Stress
+from tests.suites import in_longer_runs
 from tidefill.core.keys import Key
 from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Range, Split, whole
@@ -29,6 +30,7 @@ from tidefill.upstreams.postgres_log import Told, lsn_number
 from tidefill.upstreams.postgres_table import PgTable
 
 ROUNDS = 8
+ROUNDS_IN_FULL = 30
 ROUNDS_OF_A_SOAK = 300
 ROUNDS_OF_A_PLANT = 12
 EVERYTHING = (Range(None, None),)
@@ -42,7 +44,7 @@ def test_random_writers(postgres: Postgres, seed: int) -> None:
     assert done.crashes > 0
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_random_writers_with_a_backlog_on_disk(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     # R22, R38
     small_batches(monkeypatch)
@@ -58,9 +60,9 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_upstream, "KEYS_SHARE_MAX", 1.0)
 
 
-@pytest.mark.soak
-def test_random_writers_for_long(postgres: Postgres) -> None:
-    for seed in range(ROUNDS, ROUNDS + ROUNDS_OF_A_SOAK):
+@pytest.mark.parametrize("rounds", in_longer_runs(ROUNDS_IN_FULL, ROUNDS_OF_A_SOAK))
+def test_random_writers_for_long(postgres: Postgres, rounds: int) -> None:
+    for seed in range(ROUNDS, ROUNDS + rounds):
         Stress(postgres, seed).run()
 
 

@@ -1,5 +1,7 @@
 """One Spark for the whole suite: a start takes as long as fifty tests. Other processes reach it over Spark Connect."""
 
+import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,16 +12,22 @@ from tests.quick_spark import QUICK
 from tests.spark.shop import Shop
 from tidefill.sockets import free_port
 from tidefill.spark.session import local_session
+from tidefill.spark.shared import HOST, TOKEN_VARIABLE
 
 PORT = "spark.connect.grpc.binding.port"
+SECRET = ("spark.hadoop.fs.s3a.secret.key", "a secret: not for everybody\\")  # see test_seclusion.py
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    token = os.environ[TOKEN_VARIABLE] = secrets.token_hex(16)  # for the processes that tests start
     extra_conf = {
         **QUICK,
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-        PORT: str(free_port()),
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.authenticate.token": token,
+        PORT: str(free_port(HOST)),
+        SECRET[0]: SECRET[1],
     }
     session = local_session(cores=2, extra_conf=extra_conf)
     yield session
@@ -28,7 +36,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def connect_url(spark: SparkSession) -> str:
-    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+    return f"sc://{HOST}:{spark.conf.get(PORT)}"
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Lake]]:
 REPLICA = {"id": "id", "v": "v"}
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_replica_is_filled_while_its_source_is_written(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R1, R4, R11
     job = lake(REPLICA)
@@ -210,7 +210,7 @@ def test_a_replica_is_filled_while_its_source_is_written(lake: Callable[..., Lak
     assert job.job.progress.share == 1.0
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_view_with_filter_and_expressions(lake: Callable[..., Lake]) -> None:
     # R28
     job = lake({"twice": "v * 2", "id": "id", "odd": "v % 2 = 1"}, where="v <> 3")
@@ -219,7 +219,7 @@ def test_a_view_with_filter_and_expressions(lake: Callable[..., Lake]) -> None:
     job.check()
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.parametrize("deaths", [(14,), tuple(range(2, 24))], ids=len)
 def test_killed_at_effects_all_over_the_backfill(lake: Callable[..., Lake], deaths: tuple[int, ...]) -> None:
     # R11
@@ -234,7 +234,7 @@ def test_killed_at_effects_all_over_the_backfill(lake: Callable[..., Lake], deat
     job.check()
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_dropped_means_gone(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R19
     job = lake(REPLICA)
@@ -251,7 +251,7 @@ def test_dropped_means_gone(lake: Callable[..., Lake], spark: SparkSession) -> N
     assert job.store.job(job.job_id) is None
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_stranger_in_the_target_is_a_named_stop(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R33
     job = lake(REPLICA)
@@ -261,7 +261,7 @@ def test_a_stranger_in_the_target_is_a_named_stop(lake: Callable[..., Lake], spa
     assert job.run_to_failure().code == "TARGET_TOUCHED"
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_an_upstream_recreated_at_its_path_is_a_named_stop(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R31
     job = lake(REPLICA)
@@ -272,7 +272,7 @@ def test_an_upstream_recreated_at_its_path_is_a_named_stop(lake: Callable[..., L
     assert job.run_to_failure().code == "UPSTREAM_REPLACED"
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_key_that_is_there_twice_is_a_named_stop(lake: Callable[..., Lake], spark: SparkSession) -> None:
     # R34
     job = lake(REPLICA)
@@ -283,7 +283,7 @@ def test_a_key_that_is_there_twice_is_a_named_stop(lake: Callable[..., Lake], sp
     assert not spark.catalog.tableExists(job.name)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_key_that_comes_twice_while_the_job_runs_is_a_named_stop(lake: Callable[..., Lake]) -> None:
     # R34
     job = lake(REPLICA)

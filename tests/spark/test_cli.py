@@ -99,7 +99,7 @@ def test_a_mistake_is_one_error_and_makes_nothing(
     assert list((folder / "lake").iterdir()) == []
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_with_a_spark_elsewhere(folder: Path, connect_url: str) -> None:
     (folder / "tidefill.toml").write_text(f'[spark]\nremote = "{connect_url}"\n"spark.sql.session.timeZone" = "UTC"\n')
     command = [sys.executable, "-m", "tidefill.cli", "sql", CONNECTED, "--wait", "--format", "json"]

@@ -38,7 +38,7 @@ def until(output: Path, words: str, times: int = 1) -> None:
         assert time.monotonic() < deadline_s, output.read_text(errors="replace")
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_an_executor_that_is_killed_costs_time_but_no_row(tmp_path: Path) -> None:
     # R11
     logs, lake = tmp_path / "logs", tmp_path / "lake"

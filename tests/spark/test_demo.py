@@ -14,7 +14,7 @@ DEMO = [sys.executable, "-m", "tidefill.cli", "demo", "--postgres", "--rows", "1
 WAIT_S_MAX = 60.0
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_the_demo_ends_with_views_and_a_replica_that_are_equal_to_a_recompute() -> None:
     # R11
     done = subprocess.run(DEMO, capture_output=True, text=True, timeout=1000, check=False)

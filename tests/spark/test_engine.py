@@ -160,7 +160,7 @@ def test_wishes_need_no_spark(shop: Shop) -> None:
         ("CREATE OR REPLACE TABLE SOURCE USING delta AS SELECT 1L AS id, 2 AS v, 'x' AS name", "UPSTREAM_REPLACED"),
     ],
 )
-@pytest.mark.soak
+@pytest.mark.full
 def test_what_happens_upstream_is_followed_or_is_a_named_stop(shop: Shop, what: str, outcome: str) -> None:
     # R14, R15
     shop.make(100, "id, cast(id % 7 AS INT) AS v, concat('n', id) AS name", **{"delta.enableTypeWidening": "true"})
@@ -180,7 +180,7 @@ def test_what_happens_upstream_is_followed_or_is_a_named_stop(shop: Shop, what: 
         shop.expect("view", "SELECT id, v, name FROM SOURCE WHERE v <> 3")
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_run_once_passes_over_what_stands_still(shop: Shop) -> None:
     # R17
     shop.make()
@@ -197,7 +197,7 @@ def test_run_once_passes_over_what_stands_still(shop: Shop) -> None:
     assert [below.status().state, above.status().state] == ["failed", "created"]
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_target_that_was_touched_is_built_anew_on_request(shop: Shop) -> None:
     # R20, R33
     shop.make()
@@ -216,7 +216,7 @@ def test_a_target_that_was_touched_is_built_anew_on_request(shop: Shop) -> None:
     assert [one.name[-2:] for one in shop.warehouse.iterdir()] == ["-2"]
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_a_replica_follows_new_columns_and_stops_at_lost_ones(shop: Shop) -> None:
     # R15
     shop.make(100)
@@ -237,7 +237,7 @@ def test_a_replica_follows_new_columns_and_stops_at_lost_ones(shop: Shop) -> Non
     assert failure.code == "UPSTREAM_REPLACED", failure
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_files_that_were_vacuumed(shop: Shop) -> None:
     # R31
     shop.make(100)
@@ -282,7 +282,7 @@ def test_a_view_means_what_it_meant_at_its_creation(shop: Shop, spark: SparkSess
     ]  # fmt: skip
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_what_reads_a_job_that_is_built_anew_is_built_anew_too(shop: Shop) -> None:
     # R17
     shop.make()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.suites import in_longer_runs
 from tidefill import connect
 from tidefill.core.confirm import Entry
 from tidefill.core.version import Number
@@ -22,6 +23,7 @@ from tidefill.targets.delta import DeltaTarget
 
 DEADLINE_S = 120.0
 KILLS = 4
+KILLS_IN_FULL = 20
 KILLS_IN_SOAK = 200
 SQL = "SELECT v * 2 AS w, id FROM events WHERE v <> 3"
 
@@ -122,7 +124,7 @@ def lake(spark: SparkSession, connect_url: str, tmp_path: Path) -> Iterator[Call
         each.engine.close()
 
 
-@pytest.mark.parametrize("kills", [KILLS, pytest.param(KILLS_IN_SOAK, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [KILLS, *in_longer_runs(KILLS_IN_FULL, KILLS_IN_SOAK)])
 def test_a_runner_process_is_killed_again_and_again(lake: Callable[[int], Lake], kills: int) -> None:
     # R11
     job, dice = lake(600), random.Random(kills)

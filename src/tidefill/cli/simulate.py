@@ -66,7 +66,7 @@ def _many(arguments: argparse.Namespace, plant: Plant | None) -> int:
     if finding is not None:
         _tell(finding, plant, " --several" if arguments.several else "")
         return 1
-    _summary(tally, time.monotonic() - began_s)
+    _summary(tally, arguments.seed if arguments.seed is not None else arguments.first, time.monotonic() - began_s)
     return 0
 
 
@@ -91,9 +91,10 @@ def _tell(finding: Finding, plant: Plant | None, several: str) -> None:
         print(f"  {line}")
 
 
-def _summary(tally: Tally, took_s: float) -> None:
+def _summary(tally: Tally, first: int, took_s: float) -> None:
     across = 100 * tally.seen["moves across"] / max(tally.seen["moves"], 1)
     print(f"{tally.histories} histories, no violation, {60 * tally.histories / took_s:.0f} a minute")
+    print(f"  seeds {first} to {first + tally.histories - 1}")
     print(
         f"  {tally.steps / tally.histories:.0f} steps each (at least {tally.steps_min}), "
         f"{100 * tally.busy_steps / tally.steps:.0f} % of them with writes since the last"

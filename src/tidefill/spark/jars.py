@@ -7,7 +7,9 @@ the same moment one resolves and the others wait. A folder of jars appears whole
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,11 +22,20 @@ from pathlib import Path
 
 import pyspark
 
-from tidefill.errors import BadInput, InvalidSetting, MissingExtra, Unavailable
+from tidefill.errors import BadInput, InvalidSetting, JarChanged, MissingExtra, Unavailable
 
 JARS_VARIABLE = "TIDEFILL_JARS"
 SCALA = "2.13"
 POSTGRES_DRIVER = "42.7.8"
+# SHA-256 of each jar of these releases. All of them together are 14 MB: they are compared at each start.
+DIGESTS = {
+    "delta-kernel-api-4.4.0.jar": "ee9b5a14ac3b7efdff4d61a58478fe8eb0e5a3fbca43889dca7290795fe79a11",
+    "delta-kernel-defaults-4.4.0.jar": "225c975199e4718b38ee5b7e6da7f19e9585024262b2cec2656b32151a856b0b",
+    "delta-kernel-unitycatalog-4.4.0.jar": "cea22dfb4ac562b3cd27bf652697750e8336009d73fb06631363aaaad5345ffa",
+    "delta-spark_4.2_2.13-4.4.0.jar": "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+    "delta-storage-4.4.0.jar": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    "postgresql-42.7.8.jar": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+}
 RESOLVE_S_MAX = 600  # a slow line needs a minute; a resolver that hangs must not hold the lock for ever
 _UNFINISHED = ".resolving-"
 
@@ -45,6 +56,21 @@ class Jars:
         """Which of the jars are not in the folder."""
         there = [path.name for path in folder.glob("*.jar")]
         return [name for name in self.names if not any(jar in (name, f"{self.group}_{name}") for jar in there)]
+
+    def check(self, folder: Path) -> None:
+        """JarChanged if a jar in the folder is not as it was released. Releases without a known digest are taken as
+        they are."""
+        if not all(name in DIGESTS for name in self.names):
+            return
+        for path in sorted(folder.glob("*.jar")):
+            wanted = DIGESTS.get(path.name.removeprefix(f"{self.group}_"))
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            if found != wanted:
+                raise JarChanged(
+                    f"the jar {path} is not the one that was released",
+                    detail=f"SHA-256 is {found}, not {wanted}." if wanted else f"{self.what} has no such jar.",
+                    hint=f"Find out who changed it. To download it again: rm -r {shlex.quote(str(folder))}",
+                )
 
 
 def jars_of_delta() -> Jars:
@@ -127,12 +153,12 @@ def _cache(environ: Mapping[str, str]) -> Path:
 
 def _cached(cache: Path, wanted: Jars) -> Path:
     folder = cache / wanted.folder
-    if not wanted.missing(folder):
-        return folder
     try:
-        with _locked(cache):
-            if wanted.missing(folder):
-                _fill(cache, folder, wanted)
+        if wanted.missing(folder):
+            with _locked(cache):
+                if wanted.missing(folder):
+                    _fill(cache, folder, wanted)
+        wanted.check(folder)
     except OSError as error:
         raise BadInput(
             f"the jars of {wanted.what} cannot be kept in {cache}",
@@ -157,6 +183,7 @@ def _fill(cache: Path, folder: Path, wanted: Jars) -> None:
     work = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=cache))
     try:
         resolved = _resolve(work, wanted)
+        wanted.check(resolved)
         resolved.rename(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -13,16 +13,21 @@ from tidefill.errors import BadSql, QueryFailed
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.spark.session import job_session
+from tidefill.views.names import without_end
 
 
 def query(spark: SparkSession, sql: str, locations: Mapping[str, str]) -> DataFrame:
-    """What the query gives, where the names are the Delta tables at these locations, without hidden columns."""
+    """What the query gives, where the names are the Delta tables at these locations, without hidden columns.
+
+    Spark executes a statement such as INSERT or DROP as soon as it is given the text. So it is first asked for the
+    columns of the text in parentheses after FROM, where its grammar has room for a query only."""
     session = job_session(spark)
     with _as_input():
         for name, location in locations.items():
             table = session.read.format("delta").load(location)
             shown = [f.col(quoted(column)) for column in table.columns if not column.startswith(HIDDEN)]
             table.select(*shown).createOrReplaceTempView(quoted(name))
+        assert session.sql(f"SELECT * FROM (\n{without_end(sql)}\n)").schema is not None
         frame = session.sql(sql)
         assert frame.schema is not None  # Spark Connect looks at the query only when it has to
     return frame

@@ -7,6 +7,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -41,6 +42,7 @@ COMMIT_CONF = (
 LOSSY_CONF = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 CONCLUSIONS = "spark.sql.constraintPropagation.enabled"
 END_S_MAX = 10  # Java ends within a second; a stuck one must not keep the caller from ending
+SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 HEAP_MIB_MIN, HEAP_MIB_MAX = 1024, 4096
 # Each small table that a join sends to all tasks takes a page, and a statement of a view may have thirty of them. By
@@ -104,22 +106,50 @@ def remote_session(url: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _start(settings: Mapping[str, str], folder: Path) -> SparkSession:
-    """Java's own output goes to a file: some of what it says at its start no setting can silence."""
+    """Java's own output goes to a file: some of what it says at its start no setting can silence. The settings, which
+    may hold keys and passwords, reach Java in a file that only its owner can read: all users can read a command
+    line."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers run whatever `python3` is
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     output = folder / "output"
-    with output.open("wb") as file, _uninterrupted():
+    with output.open("wb") as file, _uninterrupted(), _submitted_with(settings, folder):
         try:
-            gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
         except PySparkException:
             raise _did_not_start(output.read_text(errors="replace")) from None
         atexit.register(_end, gateway, folder)
     session = SparkSession(SparkContext(conf=conf, gateway=gateway))
     atexit.register(_stop, session)
     return session
+
+
+@contextmanager
+def _submitted_with(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """A Spark that is started inside has these settings, from a file that is gone afterwards."""
+    file, before = folder / "settings.properties", os.environ.get(SUBMIT_ARGUMENTS)
+    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as properties:
+        properties.writelines(f"{_escaped(name)}={_escaped(value)}\n" for name, value in settings.items())
+    given = f"--load-spark-defaults --properties-file {shlex.quote(str(file))} "
+    os.environ[SUBMIT_ARGUMENTS] = given + (before or "pyspark-shell")
+    try:
+        yield
+    finally:
+        file.unlink()
+        if before is None:
+            del os.environ[SUBMIT_ARGUMENTS]
+        else:
+            os.environ[SUBMIT_ARGUMENTS] = before
+
+
+def _escaped(text: str) -> str:
+    """As a name or a value in a file of Java's properties."""
+    for sign in "\\ =:#!":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
 
 
 @contextmanager

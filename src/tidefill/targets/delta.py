@@ -40,6 +40,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
 from tidefill.spark.session import having_set, without_conclusions
+from tidefill.spark.widening import holds, widened
 from tidefill.targets.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
 
 RECENT_COMMITS = 20
@@ -123,7 +124,7 @@ class DeltaTarget:
         leaves the data alone."""
         known = {field.name: field.dataType for field in self._schema}
         new = [field for field in wanted if field.name not in known]
-        wider = [field for field in wanted if known.get(field.name, field.dataType) != field.dataType]
+        wider = [field for field in wanted if not holds(known.get(field.name, field.dataType), field.dataType)]
         if new:
             self._alter(f"ADD COLUMNS ({StructType(new).toDDL()})")
         if wider:
@@ -221,6 +222,7 @@ class DeltaTarget:
             unmarked = rows.drop(MARK)
             if mode != "error":
                 self._follow(unmarked.schema)
+                unmarked = widened(unmarked, self._schema)
             (
                 unmarked.write.format("delta")
                 .mode(mode)

@@ -1,6 +1,7 @@
-"""What a view over one table, row by row, must not have, and what to write in its place.
+"""What a view must not have, and what to write in its place; and what makes a query more than one over one table, row
+by row, so that the compiler of views has to take it.
 
-A clause or a kind of expression that nobody thought of is refused too.
+A clause or a kind of expression that nobody thought of is none of one row.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -37,56 +38,24 @@ class Rule:
     words: tuple[str, ...] = ()
 
 
-_AS_YET = "A view is made from one table, row by row, as yet."
 NO_ORDER = "ORDER BY was left out: a table has no order. Sort where the view is read."
-_READER = "Leave it out here, and apply it where the view is read."
+
+# What the compiler of views may take. No user reads it: such a query goes there, and is refused there if at all.
+_NOT_BY_ROWS = Rule("the query is not made from one table, row by row", "Let the compiler of views take it.")
+_AGGREGATE = replace(_NOT_BY_ROWS, fact="the query has an aggregate function")
 
 _STATEMENTS = Rule("there are several statements", "Give one SELECT at a time.")
 _NO_SELECT = Rule("the query does not begin with SELECT", "Write SELECT ... FROM table WHERE condition.")
-_WITH = Rule("the query has a WITH", "Write the inner query out, or make it a view of its own.", ("WITH",))
-_SETS = Rule(
-    "the query puts queries together (UNION, EXCEPT, INTERSECT)",
-    "Make a view of each of them.",
-    ("UNION", "EXCEPT", "INTERSECT", "MINUS"),
-)
 _PIPE = Rule("the query has pipes (|>)", "Write SELECT ... FROM table WHERE condition.")
-_JOIN = Rule("the query joins tables", f"{_AS_YET} Make a view of each and join where they are read.", ("JOIN", "FROM"))
-_GROUP = Rule("the query groups rows", f"{_AS_YET} Group where the view is read.", ("GROUP BY", "HAVING"))
-_DISTINCT = Rule("the query removes duplicates (DISTINCT)", _READER, ("DISTINCT",))
-_LIMIT = Rule(
-    "the query takes only some rows (LIMIT, OFFSET, TOP, FETCH)", _READER, ("LIMIT", "OFFSET", "FETCH", "TOP")
-)
-_SAMPLE = Rule("the query takes a sample of the rows", _READER, ("TABLESAMPLE",))
-_WINDOW = Rule(
-    "the query has a window function",
-    "Its result depends on other rows. Compute it where the view is read.",
-    ("OVER", "QUALIFY", "WINDOW"),
-)
-_PLACES = Rule(
-    "the query says where rows are placed (CLUSTER, DISTRIBUTE or SORT BY)",
-    "Leave it out: a table has no order.",
-    ("CLUSTER BY", "DISTRIBUTE BY", "SORT BY"),
-)
-_PIVOT = Rule("the query turns rows into columns (PIVOT)", _READER, ("PIVOT", "UNPIVOT"))
 _GENERATOR = Rule(
     "the query can make several rows out of one",
     "Keep the array or map as a column, and explode it where the view is read.",
-    ("LATERAL",),
 )
 _VERSION = Rule(
     "the query reads one version of the table", "Leave it out: the view follows the table.", ("VERSION", "TIMESTAMP")
 )
-_NO_TABLE = Rule("the query reads no table", f"{_AS_YET} Name a table after FROM.")
-_NOT_A_TABLE = Rule(
-    "the query reads something else than a table",
-    "Name a table after FROM, and an alias for it at most: no function, stream, list of values or new column names.",
-    ("FROM",),
-)
-_SUBQUERY = Rule("the query has a subquery", f"{_AS_YET} Make the subquery a view of its own.", ("FROM",))
-_OTHER_CLAUSE = Rule("the query has a clause that is not supported", "Write SELECT ... FROM table WHERE condition.")
 
 _PARAMETER = Rule("the query has a parameter, or a path after a colon", "Write the value; for a path use variant_get.")
-_AGGREGATE = Rule("the query has an aggregate function", f"{_AS_YET} Aggregate where the view is read.")
 _BY_CHANCE = Rule(
     "the aggregate function depends on the order of the rows",
     "Use one that does not: count, sum, avg, min, max, bool_or, stddev, percentile ...",
@@ -100,36 +69,10 @@ _TIME_WORD = Rule(
     "the text is a word for a time, which Spark reads as the time of the query where it expects a date",
     "Write the date itself.",
 )
-_STAR = Rule("a star stands inside of an expression", "Name the columns.")
-_OTHER_EXPRESSION = Rule(
-    "the expression is not known to be a function of one row",
-    "Use operators and functions of the row's own columns; put names that are keywords in backticks.",
-)
 _RESERVED = Rule("names that begin with __tf_ are reserved", "Choose another name.")
 _METADATA = Rule("the query reads where a row is stored (_metadata)", "Leave it out: rows move between files.")
-_LONG_QUALIFIER = Rule(
-    "a column has the name of the table with its schema in front of it", "Give the table an alias, and use that."
-)
 
 _SIGNS = {"|>": _PIPE, "?": _PARAMETER, "?::": _PARAMETER, ":": _PARAMETER, "@": _VERSION}
-_CLAUSES = {
-    "with": _WITH,
-    "joins": _JOIN,
-    "group": _GROUP,
-    "having": _GROUP,
-    "distinct": _DISTINCT,
-    "limit": _LIMIT,
-    "offset": _LIMIT,
-    "qualify": _WINDOW,
-    "windows": _WINDOW,
-    "laterals": _GENERATOR,
-    "cluster": _PLACES,
-    "distribute": _PLACES,
-    "sort": _PLACES,
-    "sample": _SAMPLE,
-    "version": _VERSION,
-    "pivots": _PIVOT,
-}
 _ALLOWED_CLAUSES = {"expressions", "from", "where", "order"}
 _ALLOWED_OF_TABLE = {"this", "db", "catalog", "alias"}
 
@@ -137,6 +80,7 @@ KNOWN = (
     exp.Condition, exp.Identifier, exp.Var, exp.Alias, exp.Tuple, exp.Lambda, exp.Interval, exp.AtTimeZone,
     exp.FromTimeZone, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.JSONPath, exp.JSONPathPart,
 )  # fmt: skip
+_OF_SEVERAL_ROWS = (exp.Query, exp.Values, exp.Window, exp.AggFunc, exp.Star)
 _TIME_WORDS = re.compile(r"(?i:now)|(?i:today|tomorrow|yesterday)(\s+[A-Z+-]\S*)?")
 
 
@@ -145,9 +89,9 @@ def check_words(source: Source, tokens: Sequence[Token]) -> None:
     _check_signs(source, tokens)
     match [token.word for token in tokens[:3]]:
         case ["WITH", *_]:
-            raise _refusal(source, _WITH, tokens[0])
+            raise _refusal(source, _NOT_BY_ROWS, tokens[0])
         case ["SELECT", "TOP", count] if count.isdigit():
-            raise _refusal(source, _LIMIT, tokens[1])
+            raise _refusal(source, _NOT_BY_ROWS, tokens[1])
         case [first, *_] if first != "SELECT":
             raise _refusal(source, _NO_SELECT, tokens[0])
 
@@ -221,25 +165,25 @@ def _is_by_chance(call: Call) -> bool:
 def check_clauses(source: Source, tokens: Sequence[Token], tree: exp.Expr) -> exp.Select:
     """The statement is a SELECT of items from one table with a condition and an order, and nothing more."""
     if isinstance(tree, exp.SetOperation):
-        raise _refusal(source, _SETS, *tokens)
+        raise _refusal(source, _NOT_BY_ROWS, *tokens)
     if not isinstance(tree, exp.Select):
         raise _refusal(source, _NO_SELECT, *tokens)
     _check_parts(source, tokens, tree, _ALLOWED_CLAUSES)
     origin = tree.args.get("from_")
     if origin is None:
-        raise _refusal(source, _NO_TABLE, *tokens)
+        raise _refusal(source, _NOT_BY_ROWS, *tokens)
     match origin.this:
         case exp.Table():
             _check_parts(source, tokens, origin.this, _ALLOWED_OF_TABLE)
         case exp.Query():
-            raise _refusal(source, _SUBQUERY, *tokens)
+            raise _refusal(source, _NOT_BY_ROWS, *tokens)
         case _:
             raise not_a_table(source, tokens)
     return tree
 
 
 def not_a_table(source: Source, tokens: Sequence[Token]) -> UnsupportedQuery:
-    return _refusal(source, _NOT_A_TABLE, *tokens)
+    return _refusal(source, _NOT_BY_ROWS, *tokens)
 
 
 def check_expression(source: Source, tokens: Sequence[Token], tree: exp.Expr) -> frozenset[str]:
@@ -255,27 +199,24 @@ def check_qualifiers(source: Source, tokens: Sequence[Token], qualifiers: Iterab
         part = tokens[first : first + 2 * len(parts)]
         names, dots = tuple(token.name.lower() for token in part[::2]), [token.word for token in part[1::2]]
         if len(parts) > 1 and names == parts and dots == ["."] * len(parts):
-            raise source.refusal(_LONG_QUALIFIER.fact, _LONG_QUALIFIER.hint, tokens[first].start, tokens[-1].end)
+            raise source.refusal(_NOT_BY_ROWS.fact, _NOT_BY_ROWS.hint, tokens[first].start, tokens[-1].end)
 
 
 def _check_parts(source: Source, tokens: Sequence[Token], tree: exp.Expr, allowed: set[str]) -> None:
     for part, value in tree.args.items():
         part = part.rstrip("_")  # of those that are keywords of Python
         if value and part not in allowed:
-            raise _refusal(source, _CLAUSES.get(part, _OTHER_CLAUSE), *tokens)
+            raise _refusal(source, _NOT_BY_ROWS, *tokens)
 
 
 def _found(tokens: Sequence[Token], tree: exp.Expr) -> Iterator[tuple[Rule, Token]]:
-    """What is wrong with the expression, that with the best name for it first."""
+    """What is wrong with the expression."""
     nodes = tuple(tree.walk())
-    yield from ((_SUBQUERY, tokens[0]) for node in nodes if isinstance(node, exp.Query | exp.Values))
-    yield from ((_WINDOW, tokens[0]) for node in nodes if isinstance(node, exp.Window))
     yield from ((rule, call.token) for call in calls(tokens) if (rule := _rule_of(call)))
-    yield from ((_AGGREGATE, tokens[0]) for node in nodes if isinstance(node, exp.AggFunc))
     yield from ((_TIME_WORD, token) for token in tokens if _is_time_word(token))
     yield from ((_METADATA, token) for token in tokens if token.is_name and token.name.lower() == "_metadata")
-    yield from ((_STAR, tokens[0]) for node in nodes if isinstance(node, exp.Star))
-    yield from ((_OTHER_EXPRESSION, tokens[0]) for node in nodes if not isinstance(node, KNOWN))
+    yield from ((_NOT_BY_ROWS, tokens[0]) for node in nodes if isinstance(node, _OF_SEVERAL_ROWS))
+    yield from ((_NOT_BY_ROWS, tokens[0]) for node in nodes if not isinstance(node, KNOWN))
 
 
 def _rule_of(call: Call) -> Rule | None:

@@ -1,0 +1,37 @@
+"""Which type has room for the values of which other one."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import DataType
+from pyspark.sql.types import _parse_datatype_json_string as parsed
+
+from tidefill.spark.widening import holds
+
+
+def type_of(name: str) -> DataType:
+    return parsed(f'"{name}"')
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("byte", "long"),
+        ("integer", "long"),
+        ("integer", "double"),
+        ("integer", "decimal(10,0)"),
+        ("float", "double"),
+        ("decimal(10,2)", "decimal(12,4)"),
+        ("date", "timestamp_ntz"),
+    ],
+)
+def test_a_wider_type_holds_a_narrower_one_and_not_the_other_way_round(narrow: str, wide: str) -> None:
+    assert holds(type_of(wide), type_of(narrow))
+    assert holds(type_of(narrow), type_of(narrow))
+    assert not holds(type_of(narrow), type_of(wide))
+
+
+@pytest.mark.parametrize(("one", "other"), [("long", "double"), ("decimal(10,2)", "decimal(10,4)"), ("string", "date")])
+def test_neither_holds_the_other(one: str, other: str) -> None:
+    assert not holds(type_of(one), type_of(other))
+    assert not holds(type_of(other), type_of(one))

@@ -1,0 +1,41 @@
+"""What scripts/test and scripts/full share: parts that run side by side, and the table that closes a run."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+REPO = Path(__file__).parents[1]
+RUN = """
+set -uo pipefail
+logs=$1
+limit_s=1
+. scripts/parts
+one_more slow sleep 60
+limit_s=60
+one_more suite sh -c 'echo "2 failed, 3 passed, 4 skipped, 1 error in 5.00s"; exit 1'
+one_more broken sh -c 'echo "no such file"; exit 4'
+one_more simulator echo "10 histories, no violation"
+one_more clean echo "7 passed, 9 deselected in 5.00s"
+all_done
+table
+exit $failed
+"""
+
+
+def test_a_part_that_fails_stops_no_other_and_is_counted(tmp_path: Path) -> None:
+    command = ["bash", "-c", RUN, "run", str(tmp_path)]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=60, check=False)
+    *_, slow, suite, broken, simulator, clean, last = done.stdout.splitlines()
+    rows = [line.split()[:4] for line in (slow, suite, broken, simulator, clean)]
+    assert rows == [
+        ["slow", "0", "1", "0"],
+        ["suite", "3", "3", "4"],
+        ["broken", "0", "1", "0"],
+        ["simulator", "1", "0", "0"],
+        ["clean", "7", "0", "0"],
+    ]
+    assert last.startswith("11 passed, 5 failed, 4 skipped in ")
+    assert last.endswith(f"logs: {tmp_path}")
+    assert done.returncode == 1
+    assert "no such file" in (tmp_path / "broken.log").read_text()
