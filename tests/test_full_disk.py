@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -43,7 +43,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 def fill(disk: Path) -> None:
     """Write until the disk takes nothing any more."""
-    with pytest.raises(OSError, match="No space left"), (disk / "filler").open("wb", buffering=0) as filler:
+    with suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
         while True:
             filler.write(b"x" * 512)
 

@@ -31,7 +31,7 @@ from tidefill.engine import STORE_FILE
 from tidefill.errors import InvalidSetting, RetryLater, TidefillError
 from tidefill.files import local_path
 from tidefill.runner import LEASE_S
-from tidefill.store import SCHEMA_VERSION, open_store, postgres_schema
+from tidefill.store import SCHEMA_VERSION, is_damaged, named, open_store, postgres_schema
 
 PACKAGES = {  # and the module that each brings
     "pyspark": "pyspark",
@@ -339,8 +339,20 @@ def _database(file: Path) -> Iterator[Finding]:
     try:
         yield _schema_found(_schema(file))
     except sqlite3.DatabaseError as error:
-        remedy = f"Restore it from a backup, or begin with an empty one: mv {shown} {quote(f'{file}.damaged')}"
-        yield Finding("store", Verdict.BAD, f"{file} cannot be read: {error}", remedy)
+        yield Finding("store", Verdict.BAD, *_unusable(file, error))
+
+
+def _unusable(file: Path, error: sqlite3.DatabaseError) -> tuple[str, str]:
+    """The fact and the remedy. Only a file that SQLite itself calls damaged may be moved aside: a store on a full disk,
+    or one that somebody has locked, is unharmed."""
+    fact = f"{file} cannot be read: {error}"
+    if is_damaged(error):
+        moved = f"mv {quote(str(file))} {quote(f'{file}.damaged')}"
+        return fact, f"Restore it from a backup, or begin with an empty one: {moved}"
+    trouble = named(error, str(file))
+    if isinstance(trouble, RetryLater):
+        return _told(trouble.fact, trouble.detail), trouble.hint or _remedy(trouble)
+    return fact, "Restore it from a backup, or set store in tidefill.toml, or TIDEFILL_STORE, to another folder."
 
 
 def _schema_found(schema: int | None, migrate: str = "tidefill status, which migrates it after a backup") -> Finding:

@@ -15,6 +15,7 @@ from pyspark.errors import (
 
 from tidefill.errors import (
     CommitConflict,
+    DiskFull,
     HistoryGone,
     KeyNotUnique,
     QueryFailed,
@@ -32,6 +33,7 @@ REFUSALS = (AnalysisException, ArithmeticException, DateTimeException, NumberFor
 
 # The first line whose words are in the error decides; later lines are more general.
 _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
+    (("No space left on device", "Disk quota exceeded"), DiskFull, "a disk that Spark writes to is full"),
     ((KEY_NOT_UNIQUE,), KeyNotUnique, "several rows have one key"),
     (("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",), KeyNotUnique, "several changes of one key in one step"),
     (
@@ -88,7 +90,11 @@ _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
         "a value of the source does not fit the type that its column becomes",
     ),
 )
-_HINTS: dict[type[TidefillError], str] = {CommitConflict: "", QueryFailed: "Mend the value, then RESUME the job."}
+_HINTS: dict[type[TidefillError], str] = {
+    CommitConflict: "",
+    DiskFull: "Free space on the disks of the warehouse and of Spark's temporary files (spark.local.dir).",
+    QueryFailed: "Mend the value, then RESUME the job.",
+}
 
 
 def translate(error: Exception, missing: type[TidefillError] = TargetTouched) -> TidefillError:
