@@ -244,7 +244,7 @@ def _jars(case: _Case) -> Iterator[Finding]:
     """Only a Spark of our own needs them, and only the two packages say which they are."""
     if case.config.remote or not (_is_importable("pyspark") and _is_importable("delta")):
         return
-    from tidefill.spark.jars import JARS_VARIABLE, looked_for
+    from tidefill.spark.jars import JARS_VARIABLE, MOVE_CACHE, looked_for
 
     folder, missing = looked_for(case.environ)
     if not missing:
@@ -252,6 +252,8 @@ def _jars(case: _Case) -> Iterator[Finding]:
     elif case.environ.get(JARS_VARIABLE):
         fact = f"{JARS_VARIABLE}={folder} has no {', '.join(missing)}"
         yield Finding("jars", Verdict.BAD, fact, f"unset {JARS_VARIABLE}, to have them downloaded")
+    elif not os.access(near := _nearest(folder), os.W_OK | os.X_OK) or not near.is_dir():
+        yield Finding("jars", Verdict.BAD, f"not in {folder}, and nothing can be put there", MOVE_CACHE)
     else:
         remedy = f"The first start of Spark downloads them. Without a network: export {JARS_VARIABLE}=FOLDER_OF_JARS"
         yield Finding("jars", Verdict.WARNING, f"not in {folder} yet", remedy)
