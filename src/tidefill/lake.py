@@ -105,6 +105,16 @@ class Explained:
     drivers: Drivers | None = None
     inputs: tuple[Size, ...] = ()
 
+    def __repr__(self) -> str:
+        from tidefill.sql import explaining, showing
+
+        return showing.as_text(showing.FACTS, explaining.facts_of(self))
+
+    def _repr_html_(self) -> str:
+        from tidefill.sql import explaining, showing
+
+        return showing.as_html(showing.FACTS, explaining.facts_of(self))
+
     @property
     def chunk_rows(self) -> int | None:
         """The size of a chunk, where it should not be left to the clock: each chunk reads the whole table."""

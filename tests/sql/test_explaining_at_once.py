@@ -1,4 +1,4 @@
-"""EXPLAIN says that a small input is computed at once by the first commit, in the cases in which the planner does it."""
+"""EXPLAIN says that a small input is computed at once, in the cases in which the planner does that."""
 
 from __future__ import annotations
 
