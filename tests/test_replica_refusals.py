@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tidefill import connect
+from tidefill import connect, lake
 from tidefill.errors import UnknownTable, UpstreamUnfit
-from tidefill import lake
 
 
 @pytest.mark.parametrize("source", ["shop.public.orders", "shop.orders"])

@@ -428,9 +428,16 @@ def _server(case: _Case, name: str, url: str, listed: set[str]) -> Iterator[Find
         remedy = error.hint or "Check the URL, that the server runs, and that it lets you in: psql URL"
         yield Finding(what, Verdict.BAD, masked(_told(error.fact, error.detail)), remedy)
         return
-    yield Finding(what, Verdict.OK, f"PostgreSQL {answer.release} answers")
+    yield Finding(what, Verdict.OK, f"PostgreSQL {answer.release} answers, {_slots(answer.slots_left)}")
+    if answer.slots_left < 1:
+        remedy = "Drop a slot that nobody uses (pg_replication_slots), or raise max_replication_slots and restart it."
+        yield Finding(what, Verdict.WARNING, "no more replicas can be made: it has no free replication slot", remedy)
     orphans = [slot for slot in answer.slots if slot not in listed] if store_id else []
     yield from _some(what, [_orphaned_slot(what, slot) for slot in orphans])
+
+
+def _slots(left: int) -> str:
+    return "1 replication slot is left" if left == 1 else f"{left} replication slots are left"
 
 
 def _orphaned_slot(what: str, slot: str) -> Finding:

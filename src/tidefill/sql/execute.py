@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from tidefill.core.budget import size_text
 from tidefill.definitions import JobDefinition, Kind
-from tidefill.engine import Engine, Happened, Job
+from tidefill.engine import NOTICE, Engine, Happened, Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.settings import check_setting_names
 from tidefill.sql.explaining import KIND_NAMES, Explanation, explanation, facts, key_text, walk_facts
@@ -170,7 +170,9 @@ def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
             assert_never(never)
     status = job.status()
     made = f"{status.state}, {status.percent} %, and was there before" if job.id in known else "created"
-    return Result(message=f"{KIND_NAMES[status.kind]} {job.name}: {made}", jobs=(job,), until=Until.LIVE)
+    notices = [] if job.id in known else [text for _, text in job.events() if text.startswith(NOTICE)]
+    message = "\n".join([f"{KIND_NAMES[status.kind]} {job.name}: {made}", *notices])
+    return Result(message=message, jobs=(job,), until=Until.LIVE)
 
 
 def _create_settings(statement: CreateView | CreateReplica) -> dict[str, Any]:

@@ -56,12 +56,14 @@ class Explanation:
     walked, about; `chunks`: how many that is, at most where `chunk_rows` is only the size of the first. `at_once`: the
     first commit has all rows, by the query over all of them, so there is nothing to append or to merge. `appends`:
     each chunk is appended, and not merged. `starts_empty`: before the first chunk the view has no rows. `whole_groups`:
-    no chunk cuts a group. `waits_for`: what has to be live before it can begin. `sql`: if it was asked for."""
+    no chunk cuts a group. `slots_left`: replication slots of the server, if it takes one.
+    `waits_for`: what has to be live before it can begin. `sql`: if it was asked for."""
 
     name: str
     kind: str
     reads: tuple[Read, ...]
     waits_for: tuple[str, ...]
+    slots_left: int | None
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     hidden_columns: tuple[str, ...]
@@ -105,6 +107,7 @@ def explanation(
         kind=KIND_NAMES[definition.kind.value],
         reads=reads,
         waits_for=tuple(one.name for one in reads if not one.live),
+        slots_left=explained.slots_left,
         columns=tuple(Column(field.name, field.dataType.simpleString()) for field in explained.schema),
         key=definition.key,
         hidden_columns=tuple(column for column, _ in definition.columns if column.startswith(RESERVED)),
@@ -199,6 +202,8 @@ def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, o
     yield "reads", "\n".join(map(_read, told.reads))
     if told.waits_for:
         yield "waits for", f"{', '.join(told.waits_for)}: not live yet"
+    if told.slots_left is not None:
+        yield "replication slots", f"it takes one; the server has {told.slots_left} left"
     yield "columns", ", ".join(f"{column.name} {column.type}" for column in told.columns)
     yield "key", key_text(definition)
     if told.hidden_columns:
