@@ -31,6 +31,19 @@ KEY_NOT_UNIQUE = "TIDEFILL_KEY_NOT_UNIQUE"
 SNAPSHOT_GONE = "TIDEFILL_SNAPSHOT_GONE"
 REFUSALS = (AnalysisException, ArithmeticException, DateTimeException, NumberFormatException)
 
+PUT_BACK = (
+    "It was renamed, moved or dropped. Put the table back and RESUME the job; or DROP the job, UNREGISTER the table, "
+    "REGISTER it where it is now, and create the job again."
+)
+
+_NO_TABLE = (
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "DELTA_TABLE_ONLY_OPERATION",
+    "PATH_NOT_FOUND",
+)
+_GONE = (*_NO_TABLE, "TABLE_OR_VIEW_NOT_FOUND")  # of an upstream, which is read by its place
 # The first line whose words are in the error decides; later lines are more general.
 _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
     (("No space left on device", "Disk quota exceeded"), DiskFull, "a disk that Spark writes to is full"),
@@ -68,13 +81,7 @@ _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
     ),
     (("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",), UpstreamReplaced, "the table's columns changed"),
     (
-        (
-            "DELTA_PATH_DOES_NOT_EXIST",
-            "DELTA_TABLE_NOT_FOUND",
-            "DELTA_MISSING_DELTA_TABLE",
-            "DELTA_TABLE_ONLY_OPERATION",
-            "PATH_NOT_FOUND",
-        ),
+        _NO_TABLE,
         TargetTouched,
         "there is no table any more",
     ),
@@ -102,6 +109,8 @@ def translate(error: Exception, missing: type[TidefillError] = TargetTouched) ->
     `missing`: what it means here that there is no table."""
     text = str(error)
     first_line = next((line for line in text.splitlines() if line.strip()), "")[:300]
+    if missing is UpstreamReplaced and any(word in text for word in _GONE):
+        return UpstreamReplaced("a table that the job reads is gone", detail=_told(text, _GONE), hint=PUT_BACK)
     for words, kind, fact in _KINDS:
         if any(word in text for word in words):
             meant = missing if kind is TargetTouched else kind
