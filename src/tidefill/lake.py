@@ -458,7 +458,9 @@ class Lake:
             derived=table.derived, history=self._history(table.location),
         )  # fmt: skip
         with translated(UpstreamReplaced):
-            derivation = _derivation(definition, self._empty(table, session))
+            empty = self._empty(table, session)
+            check_columns(table.name, (*definition.input_key, *definition.walk), empty.columns)
+            derivation = _derivation(definition, empty)
             schema = derivation.nothing().schema
         return self._machine(job, definition, session, {INPUT: upstream}, derivation, schema, walked=[upstream])
 
@@ -486,7 +488,8 @@ class Lake:
             lambda: self._frame(path, session),
             lambda name: self._history(inputs[view.shape.tables[name]].location).survey().size,
         )  # fmt: skip
-        schema = view.nothing().schema
+        with translated(UpstreamReplaced):
+            schema = view.nothing().schema
         _refuse_another_plan(definition, plan, schema, drivers)
         rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
         walked = [upstreams[part.table] for part in definition.parts if part.walk]
@@ -496,7 +499,7 @@ class Lake:
         """No rows of the input, but those of its columns that a job needs; UpstreamReplaced if it has lost one."""
         with translated(UpstreamReplaced):
             frame = self._empty(table, session)
-            check_columns(table.name, reads, frame.columns)
+            check_columns(table.name, (*reads, *walk), frame.columns)
             return frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
 
     def _build_anew(

@@ -36,6 +36,7 @@ PUT_BACK = (
     "REGISTER it where it is now, and create the job again."
 )
 
+CREATE_AGAIN = "Drop the job and create it anew from the columns that there are."
 _NO_TABLE = (
     "DELTA_PATH_DOES_NOT_EXIST",
     "DELTA_TABLE_NOT_FOUND",
@@ -44,6 +45,7 @@ _NO_TABLE = (
     "PATH_NOT_FOUND",
 )
 _GONE = (*_NO_TABLE, "TABLE_OR_VIEW_NOT_FOUND")  # of an upstream, which is read by its place
+_NO_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")  # of a query that Spark took when the job was created
 # The first line whose words are in the error decides; later lines are more general.
 _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
     (("No space left on device", "Disk quota exceeded"), DiskFull, "a disk that Spark writes to is full"),
@@ -111,6 +113,9 @@ def translate(error: Exception, missing: type[TidefillError] = TargetTouched) ->
     first_line = next((line for line in text.splitlines() if line.strip()), "")[:300]
     if missing is UpstreamReplaced and any(word in text for word in _GONE):
         return UpstreamReplaced("a table that the job reads is gone", detail=_told(text, _GONE), hint=PUT_BACK)
+    if missing is UpstreamReplaced and any(word in text for word in _NO_COLUMN):
+        fact = "a column that the job needs is gone from a table that it reads"
+        return UpstreamReplaced(fact, detail=_told(text, _NO_COLUMN), hint=CREATE_AGAIN)
     for words, kind, fact in _KINDS:
         if any(word in text for word in words):
             meant = missing if kind is TargetTouched else kind
