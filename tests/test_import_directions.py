@@ -30,8 +30,8 @@ LEVELS: tuple[set[str], ...] = (
     {"cli", "web", "__main__"},
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
-# `Engine.execute` is where the API leads up to its own face.
-ALLOWED_SIDEWAYS = {("testing", "store"), ("__main__", "cli"), ("engine", "sql")}
+# `Engine.execute` is where the API leads up to its own face, and an `Explained` shows itself in the words of EXPLAIN.
+ALLOWED_SIDEWAYS = {("testing", "store"), ("__main__", "cli"), ("engine", "sql"), ("lake", "sql")}
 MAY_IMPORT_PYSPARK = {"spark", "upstreams", "targets", "databases", "lake", "engine", "local"}
 
 IMPURE_MODULES = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidefill.core.version import Snapshot
-from tidefill.errors import Unavailable
+from tidefill.errors import DiskFull
 from tidefill.upstreams import postgres_backlog
 from tidefill.upstreams.postgres_backlog import Backlog, KeyTexts, News, Transaction
 
@@ -87,5 +87,5 @@ def test_a_disk_that_is_full_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
 
     backlog = Backlog(1, 0)
     monkeypatch.setattr(sqlite3, "connect", refuse)
-    with pytest.raises(Unavailable, match="cannot be kept on disk"):
+    with pytest.raises(DiskFull, match="cannot be kept on disk"):
         backlog.add(1, Transaction(1, 0, 0.0, {("1",)}))

@@ -23,7 +23,16 @@ from tests.store_worker import CONTENDED, NAMES
 from tidefill import store as store_module
 from tidefill.core.jobs import Job, Pause, intend, wish_drop, wish_pause
 from tidefill.core.tables import Registered
-from tidefill.errors import BadInput, Conflict, NameTaken, StoreUnreadable, TidefillError, Unavailable, UnknownJob
+from tidefill.errors import (
+    BadInput,
+    Conflict,
+    DiskFull,
+    NameTaken,
+    StoreUnreadable,
+    TidefillError,
+    Unavailable,
+    UnknownJob,
+)
 from tidefill.ports import Store
 from tidefill.store import SCHEMA_VERSION, Schema, SqlStore, exists, open_store
 from tidefill.testing.conformance_store import STORE_SUITE, StoreTest
@@ -324,7 +333,7 @@ def test_a_store_that_was_removed_does_not_come_back_empty(file: Path, store: Sq
     assert not file.exists()
 
 
-def test_a_full_disk_is_unavailable(file: Path) -> None:
+def test_a_full_disk_has_a_code_of_its_own(file: Path) -> None:
     with open_store(file) as store:
         store.create(JOB)
         engine = store._engine
@@ -333,7 +342,7 @@ def test_a_full_disk_is_unavailable(file: Path) -> None:
         def bound(connection: sa.Connection) -> None:
             connection.exec_driver_sql("PRAGMA max_page_count = 1")
 
-        with pytest.raises(Unavailable, match="full"):
+        with pytest.raises(DiskFull, match="full"):
             store.change("1", intend("x" * 100_000))
         assert store.job("1") == JOB
 

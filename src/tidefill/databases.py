@@ -44,21 +44,23 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a table looks like: its columns with the types that they become, its key, about how many rows, and why it is
-    walked as it is."""
+    walked as it is. `slots_left`: how many replication slots the server has left, if one of them will be taken."""
 
     columns: tuple[tuple[str, str], ...]
     key: tuple[str, ...]
     rows: int
     walk_reason: str
     notices: tuple[str, ...]
+    slots_left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A server's release, and the slots on it that this store has made."""
+    """A server's release, the slots on it that this store has made, and how many more it has room for."""
 
     release: str
     slots: tuple[str, ...]
+    slots_left: int
 
 
 class Databases:
@@ -78,20 +80,33 @@ class Databases:
         schema, _, table = rest.partition(".")
         return Source(connection, schema if table else DEFAULT_SCHEMA, table or schema, publication, slot)
 
-    def find(self, source: Source) -> Found:
-        """Look at the table. Refused with the statement that mends it, if it cannot be followed."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the connections."""
+        return self._names
+
+    def find(self, source: Source, *, made: bool = False) -> Found:
+        """Look at the table. Refused with the statement that mends it, if it cannot be followed. `made`: the replica is
+        there already, so no slot has to be free for it."""
         with with_extra("postgres"):
             from tidefill.upstreams.postgres_preflight import preflight
             from tidefill.upstreams.postgres_types import is_text, mapped
         table = self._table(source, "")
-        seen = preflight(self._server(source.connection), table, source.publication != "", source.slot != "")
+        server, given = self._server(source.connection), (source.publication != "", source.slot != "")
+        seen, slots_left = preflight(server, table, *given, made=made)
         columns = tuple((column.name, mapped(column).becomes) for column in seen.columns)
         key = [seen.column(name) for name in seen.key]
         loose = [column.name for column in key if is_text(column) and not column.bytewise]
-        reason = "the primary key"
+        reason, notices = "the primary key", seen.notices()
+        if slots_left == 1:
+            notices += ("it takes the last replication slot of the server: see max_replication_slots",)
         if loose:
+            notices += (
+                f"chunk_rows has no effect: the key column {loose[0]} has a collation, so one chunk fills all rows; "
+                'a key column with COLLATE "C" would be filled by several',
+            )
             reason = f"the primary key, in one chunk: an index orders {loose[0]} by a collation, not by bytes"
-        return Found(columns, seen.key, seen.rows, reason, seen.notices())
+        return Found(columns, seen.key, seen.rows, reason, notices, slots_left)
 
     def check_reader(self, session: SparkSession, source: Source) -> None:
         """UpstreamUnfit if this Spark cannot read from there."""
@@ -155,8 +170,8 @@ class Databases:
         """What the server of a connection says of itself."""
         with with_extra("postgres"):
             from tidefill.upstreams.postgres_preflight import introduce
-        release, slots = introduce(self._server(connection), f"{PREFIX}_{self._store_id()[:8]}_")
-        return Answer(release, tuple(slots))
+        release, slots, left = introduce(self._server(connection), f"{PREFIX}_{self._store_id()[:8]}_")
+        return Answer(release, tuple(slots), left)
 
     def _server(self, connection: str) -> PostgresServer:
         from tidefill.upstreams.postgres_server import PostgresServer

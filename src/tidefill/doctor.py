@@ -31,7 +31,7 @@ from tidefill.engine import STORE_FILE
 from tidefill.errors import InvalidSetting, RetryLater, TidefillError
 from tidefill.files import local_path
 from tidefill.runner import LEASE_S
-from tidefill.store import SCHEMA_VERSION, open_store, postgres_schema
+from tidefill.store import SCHEMA_VERSION, is_damaged, named, open_store, postgres_schema
 
 PACKAGES = {  # and the module that each brings
     "pyspark": "pyspark",
@@ -244,7 +244,7 @@ def _jars(case: _Case) -> Iterator[Finding]:
     """Only a Spark of our own needs them, and only the two packages say which they are."""
     if case.config.remote or not (_is_importable("pyspark") and _is_importable("delta")):
         return
-    from tidefill.spark.jars import JARS_VARIABLE, looked_for
+    from tidefill.spark.jars import JARS_VARIABLE, MOVE_CACHE, looked_for
 
     folder, missing = looked_for(case.environ)
     if not missing:
@@ -252,6 +252,8 @@ def _jars(case: _Case) -> Iterator[Finding]:
     elif case.environ.get(JARS_VARIABLE):
         fact = f"{JARS_VARIABLE}={folder} has no {', '.join(missing)}"
         yield Finding("jars", Verdict.BAD, fact, f"unset {JARS_VARIABLE}, to have them downloaded")
+    elif not os.access(near := _nearest(folder), os.W_OK | os.X_OK) or not near.is_dir():
+        yield Finding("jars", Verdict.BAD, f"not in {folder}, and nothing can be put there", MOVE_CACHE)
     else:
         remedy = f"The first start of Spark downloads them. Without a network: export {JARS_VARIABLE}=FOLDER_OF_JARS"
         yield Finding("jars", Verdict.WARNING, f"not in {folder} yet", remedy)
@@ -339,8 +341,20 @@ def _database(file: Path) -> Iterator[Finding]:
     try:
         yield _schema_found(_schema(file))
     except sqlite3.DatabaseError as error:
-        remedy = f"Restore it from a backup, or begin with an empty one: mv {shown} {quote(f'{file}.damaged')}"
-        yield Finding("store", Verdict.BAD, f"{file} cannot be read: {error}", remedy)
+        yield Finding("store", Verdict.BAD, *_unusable(file, error))
+
+
+def _unusable(file: Path, error: sqlite3.DatabaseError) -> tuple[str, str]:
+    """The fact and the remedy. Only a file that SQLite itself calls damaged may be moved aside: a store on a full disk,
+    or one that somebody has locked, is unharmed."""
+    fact = f"{file} cannot be read: {error}"
+    if is_damaged(error):
+        moved = f"mv {quote(str(file))} {quote(f'{file}.damaged')}"
+        return fact, f"Restore it from a backup, or begin with an empty one: {moved}"
+    trouble = named(error, str(file))
+    if isinstance(trouble, RetryLater):
+        return _told(trouble.fact, trouble.detail), trouble.hint or _remedy(trouble)
+    return fact, "Restore it from a backup, or set store in tidefill.toml, or TIDEFILL_STORE, to another folder."
 
 
 def _schema_found(schema: int | None, migrate: str = "tidefill status, which migrates it after a backup") -> Finding:
@@ -414,9 +428,16 @@ def _server(case: _Case, name: str, url: str, listed: set[str]) -> Iterator[Find
         remedy = error.hint or "Check the URL, that the server runs, and that it lets you in: psql URL"
         yield Finding(what, Verdict.BAD, masked(_told(error.fact, error.detail)), remedy)
         return
-    yield Finding(what, Verdict.OK, f"PostgreSQL {answer.release} answers")
+    yield Finding(what, Verdict.OK, f"PostgreSQL {answer.release} answers, {_slots(answer.slots_left)}")
+    if answer.slots_left < 1:
+        remedy = "Drop a slot that nobody uses (pg_replication_slots), or raise max_replication_slots and restart it."
+        yield Finding(what, Verdict.WARNING, "no more replicas can be made: it has no free replication slot", remedy)
     orphans = [slot for slot in answer.slots if slot not in listed] if store_id else []
     yield from _some(what, [_orphaned_slot(what, slot) for slot in orphans])
+
+
+def _slots(left: int) -> str:
+    return "1 replication slot is left" if left == 1 else f"{left} replication slots are left"
 
 
 def _orphaned_slot(what: str, slot: str) -> Finding:

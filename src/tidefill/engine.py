@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from tidefill.sql.execute import Result
 
 STORE_FILE = "jobs.db"
+NOTICE = "notice: "  # begins an event that tells what a person should know of a job that was created
 LOG_FOLDER = ".tidefill"
 WAIT_POLL_S = 0.2
 NEW_JOB_S = 2.0  # an idle runner sees a new job within STORE_POLL_S; one that is busy may take minutes
@@ -311,10 +312,24 @@ class Engine:
                 f"{source} is not of another database, so it has no publication and no slot",
                 hint="Name a table as connection.schema.table, with a connection of tidefill.toml.",
             )
+        self._refuse_unknown_connection(source)
         table = self._keyed_input((source,))
         explained = self._lake.explain_replica(table, table.name)
         check_use(explained.definition, settings)
         return explained
+
+    def _refuse_unknown_connection(self, source: str) -> None:
+        """A name with a dot is neither a registered table nor a job, so a connection may have been meant."""
+        connection, dot, _ = source.partition(".")
+        if not dot or self._store.table(source) is not None or self._store.find(source) is not None:
+            return
+        known = ", ".join(self._databases.names)
+        raise UnknownTable(
+            f"there is no connection {connection}, and no table {source}",
+            detail=f"The connections are {known}." if known else "There are no connections.",
+            hint=f'Write [connections.{connection}] with url = "env:VARIABLE" into tidefill.toml. A table of the '
+            f"catalog is registered first: {_how_to_register(source)}",
+        )
 
     def explain_view(self, sql: str, *, refresh: str = INCREMENTAL, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
@@ -381,6 +396,8 @@ class Engine:
                 self._lake.check_keys(self._input((table,)))
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
         made = self._store.create(row, _names_read(row))
+        for notice in explained.notices if made.id == row.id else ():
+            self._store.add_event(made.id, self._clock.now_s(), f"{NOTICE}{notice}")
         return Job(self, made.id, made.name)
 
     def _input(self, parts: tuple[str, ...]) -> Input:
@@ -409,7 +426,7 @@ class Engine:
         from tidefill.lake import database_input
 
         source = self._databases.source_of(definition)
-        return database_input(source, self._databases.find(source))
+        return database_input(source, self._databases.find(source, made=True))
 
     def _live_input(self, name: str) -> Input:
         """The same, if it can be read now."""

@@ -42,6 +42,12 @@ class Unavailable(RetryLater):
     code = "UNAVAILABLE"
 
 
+class DiskFull(RetryLater):
+    """A disk has no room, or fails when it is written. What was there before is unharmed."""
+
+    code = "DISK_FULL"
+
+
 class CommitConflict(RetryLater):
     """Someone committed to the target at the same moment. Read the state again and plan again."""
 

@@ -13,7 +13,16 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from tidefill.backfill import Backfill
 from tidefill.core.jobs import Job
@@ -96,7 +105,7 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Explained:
     """What a job will do, before it does it. `rows`: of what is walked. `plan` and `drivers`: of a query over several
-    tables, or over groups. `inputs`: all that it reads."""
+    tables, or over groups. `inputs`: all that it reads. `slots_left`: replication slots, if it takes one."""
 
     definition: JobDefinition
     clustered: bool
@@ -106,6 +115,17 @@ class Explained:
     plan: ViewPlan | None = None
     drivers: Drivers | None = None
     inputs: tuple[Size, ...] = ()
+    slots_left: int | None = None
+
+    def __repr__(self) -> str:
+        from tidefill.sql import explaining, showing
+
+        return showing.as_text(showing.FACTS, explaining.facts_of(self))
+
+    def _repr_html_(self) -> str:
+        from tidefill.sql import explaining, showing
+
+        return showing.as_html(showing.FACTS, explaining.facts_of(self))
 
     @property
     def chunk_rows(self) -> int | None:
@@ -200,6 +220,8 @@ class Lake:
 
     def explain_replica(self, table: Input, source: str) -> Explained:
         """A copy of every column."""
+        hint = "Create a view that gives them other names: SELECT `a b` AS a_b, ... FROM ..."
+        refuse_names(table.name, self._shown(table), hint)
         return self._explained(table, Kind.REPLICA, source, columns=(), key=table.key, schema=self._shown(table))
 
     def explain_database_replica(self, source: Source) -> Explained:
@@ -207,6 +229,7 @@ class Lake:
         found = self.databases.find(source)
         self.databases.check_reader(self.spark, source)
         schema = self._empty(database_input(source, found), self.spark).schema
+        refuse_names(source.name, schema, 'Rename them on the server: ALTER TABLE ... RENAME COLUMN "a b" TO a_b.')
         _refuse_columns(schema)
         semantics = _frozen(Semantics.of(self.spark))
         definition = JobDefinition(
@@ -214,7 +237,9 @@ class Lake:
             semantics=semantics, connection=source.connection, publication=source.publication, slot=source.slot,
         )  # fmt: skip
         inputs = (Size(source.name, found.rows),)
-        return Explained(definition, True, found.rows, schema, found.notices, inputs=inputs)
+        return Explained(
+            definition, True, found.rows, schema, found.notices, inputs=inputs, slots_left=found.slots_left
+        )
 
     def explain_view(self, find: Callable[[tuple[str, ...]], Input], sql: str) -> Explained:
         """A query. `find` gives the input of a name. Over one table, row by row, it stays as it was written; else it is
@@ -233,6 +258,7 @@ class Lake:
             shown = RowWise(empty, None, (), where=query.where, alias=query.alias).derive(empty)
             schema = shown.select(*(f.expr(item.text) for item in items)).schema
         _refuse_columns(schema)
+        _refuse_incomparable(schema)
         columns = [(field.name, item.text) for field, item in zip(schema, items, strict=True)]
         key, hidden = _output_key(items, schema, table.key, query.alias)
         reads = [name for name in empty.columns if name in table.key or _may_name(sql, name) or Star() in query.items]
@@ -452,7 +478,9 @@ class Lake:
             derived=table.derived, history=self._history(table.location),
         )  # fmt: skip
         with translated(UpstreamReplaced):
-            derivation = _derivation(definition, self._empty(table, session))
+            empty = self._empty(table, session)
+            check_columns(table.name, (*definition.input_key, *definition.walk), empty.columns)
+            derivation = _derivation(definition, empty)
             schema = derivation.nothing().schema
         return self._machine(job, definition, session, {INPUT: upstream}, derivation, schema, walked=[upstream])
 
@@ -499,7 +527,7 @@ class Lake:
         """No rows of the input, but those of its columns that a job needs; UpstreamReplaced if it has lost one."""
         with translated(UpstreamReplaced):
             frame = self._empty(table, session)
-            check_columns(table.name, reads, frame.columns)
+            check_columns(table.name, (*reads, *walk), frame.columns)
             return frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
 
     def _build_anew(
@@ -520,7 +548,8 @@ class Lake:
         """The machine of the generation of a replica of a table in another database."""
         session = self._meaning_of(dict(definition.semantics))
         source = self.databases.source_of(definition)
-        derivation = _derivation(definition, self._empty(database_input(source, self.databases.find(source)), session))
+        found = database_input(source, self.databases.find(source, made=True))
+        derivation = _derivation(definition, self._empty(found, session))
         schema = derivation.nothing().schema
         upstream = self.databases.upstream(session, job, definition)
         return self._machine(job, definition, session, {INPUT: upstream}, derivation, schema)
@@ -702,6 +731,17 @@ def _is_same(written: str | None, column: str) -> bool:
     return written is not None and written.casefold() == column.casefold()
 
 
+def refuse_names(table: str, schema: StructType, hint: str) -> None:
+    """UpstreamUnfit if a copy of the table would have columns that Delta cannot name."""
+    names = [field.name for field in schema if NOT_IN_DELTA.search(field.name)]
+    if names:
+        raise UpstreamUnfit(
+            f"{table} has columns that a replica cannot have",
+            detail=f"Delta takes no blanks and none of ,;{{}}()= in a name: {', '.join(map(repr, names))}.",
+            hint=hint,
+        )
+
+
 def _refuse_columns(schema: StructType) -> None:
     seen: set[str] = set()
     for field in schema:
@@ -718,7 +758,7 @@ def _refuse_columns(schema: StructType) -> None:
 def _refuse_incomparable(schema: StructType) -> None:
     """Outputs that cannot be told apart from others."""
     for field in schema:
-        if _has_map(field.dataType) or "variant" in field.dataType.simpleString():
+        if _incomparable(field.dataType):
             hint = "Turn it into text: to_json(...)."
             raise UnsupportedQuery(
                 f"column {field.name} cannot be compared: {field.dataType.simpleString()}", hint=hint
@@ -726,24 +766,25 @@ def _refuse_incomparable(schema: StructType) -> None:
 
 
 def _refuse_maps(schema: StructType, reads: Sequence[str]) -> None:
-    """Spark cannot tell whether two maps are equal."""
+    """Spark cannot tell whether two maps, or two variants, are equal: changes of rows with them cannot be netted."""
     for name in reads:
-        if _has_map(schema[name].dataType):
+        if kind := _incomparable(schema[name].dataType):
             raise UpstreamUnfit(
-                f"column {name} holds a map, which cannot be compared yet",
+                f"column {name} holds a {kind}, which cannot be compared yet",
                 hint="Leave the column out: a view of the other columns can be made.",
             )
 
 
-def _has_map(kind: DataType) -> bool:
+def _incomparable(kind: DataType) -> str:
+    """What in the type cannot be compared; empty if all of it can."""
     match kind:
-        case MapType():
-            return True
+        case MapType() | VariantType():
+            return kind.typeName()
         case StructType():
-            return any(_has_map(field.dataType) for field in kind)
+            return next(filter(None, (_incomparable(field.dataType) for field in kind)), "")
         case ArrayType():
-            return _has_map(kind.elementType)
-    return False
+            return _incomparable(kind.elementType)
+    return ""
 
 
 def prepare_warehouse(warehouse: str) -> None:

@@ -11,6 +11,7 @@ What SQLAlchemy and the drivers raise never leaves this module: it becomes an er
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -20,6 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Any
 
@@ -46,6 +48,7 @@ from tidefill.errors import (
     BadInput,
     Bug,
     Conflict,
+    DiskFull,
     StoreUnreadable,
     TidefillError,
     Unavailable,
@@ -61,6 +64,7 @@ POSTGRES_LOCK = 7_449_358  # any number, the same for all
 BUSY_S = 10.0
 BUSY_POLL_S = 0.02
 PRUNED_EVERY = 100  # events of a job, from its first in a process on: older ones are looked for that seldom
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 BACKUPS_MAX = 100  # a migration that fails at every start shall not fill the disk
 
 _TABLES = sa.MetaData()
@@ -468,6 +472,8 @@ def _make_file(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         make_private(file)
     except OSError as error:
+        if error.errno in NO_ROOM:
+            raise _disk_full(str(file), f"{error.strerror}.") from error
         raise BadInput(
             f"the store {file} cannot be written",
             detail=f"{error.strerror}.",
@@ -534,6 +540,9 @@ def _postgres_named(cause: BaseException | None, place: str) -> TidefillError:
     match str(getattr(cause, "sqlstate", None) or "")[:2]:
         case "23":
             return Conflict(f"the store {place} has such a row already", detail=detail)
+        case "53" if getattr(cause, "sqlstate", "") == "53100":
+            hint = "Free space on the disk of the server. The store is unharmed."
+            return DiskFull(f"the disk of the store {place} is full", detail=detail, hint=hint)
         case "42" if getattr(cause, "sqlstate", "") == "42501":
             return BadInput(
                 f"the store {place} cannot be written", detail=detail, hint="Let the role create in the database."
@@ -612,6 +621,8 @@ def _new_file(beside: Path, name: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
+            if error.errno in NO_ROOM:
+                raise _disk_full(str(beside), f"{error.strerror}.") from error
             raise Unavailable(f"the backup {file} cannot be written", detail=f"{error.strerror}.") from error
     raise BadInput(f"there are {BACKUPS_MAX} backups beside {beside}", hint="Move those away that you do not need.")
 
@@ -622,10 +633,11 @@ def _named_errors(place: str) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise _named(error, place) from error
+        raise named(error, place) from error
 
 
-def _named(error: SQLAlchemyError | sqlite3.Error, file: str) -> TidefillError:
+def named(error: SQLAlchemyError | sqlite3.Error, file: str) -> TidefillError:
+    """The error of our own tree that says what the database said of the store."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if type(cause).__module__.startswith("psycopg"):
         return _postgres_named(cause, file)
@@ -635,6 +647,8 @@ def _named(error: SQLAlchemyError | sqlite3.Error, file: str) -> TidefillError:
             return Unavailable(f"the store {file} is locked by another process", detail=detail)
         case "READONLY" | "PERM" | "AUTH":
             return BadInput(f"the store {file} cannot be written", detail=detail, hint="Check who may write the file.")
+        case "FULL" | "IOERR":  # IOERR: SQLite says so, too, when a file beside the store cannot grow
+            return _disk_full(file, detail)
         case "CONSTRAINT":
             return Conflict(f"the store {file} has such a row already", detail=detail)
         case "NOTADB" | "CORRUPT" | "ERROR":  # ERROR: a table or a column that should be there is not
@@ -649,6 +663,20 @@ def _named(error: SQLAlchemyError | sqlite3.Error, file: str) -> TidefillError:
 def _sqlite_code(error: BaseException | None) -> str:
     """SQLite's name of the error, such as SQLITE_BUSY; empty if it has none."""
     return str(getattr(error, "sqlite_errorname", ""))
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Whether SQLite found the file itself to be wrong: not a database, or malformed."""
+    return _sqlite_code(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT"))
+
+
+def _disk_full(file: str, detail: str) -> DiskFull:
+    folder = Path(file).parent
+    return DiskFull(
+        f"the disk of the store {file} is full, or cannot be written",
+        detail=detail,
+        hint=f"Free space on the disk of {folder} (df -h {quote(str(folder))}). The store is unharmed.",
+    )
 
 
 def _unreadable(file: str, detail: str) -> StoreUnreadable:

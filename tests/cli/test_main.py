@@ -29,7 +29,7 @@ def process(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ([], 2, "required: COMMAND [BAD_INPUT]"),
+        (["--format", "text"], 2, "required: COMMAND [BAD_INPUT]"),
         (["staus"], 2, "there is no command staus [BAD_INPUT]\nHint: Did you mean status?"),
         (["status", "--fromat", "json"], 2, "unrecognized arguments: --fromat"),
         (["status", "--format", "xml"], 2, "invalid choice: 'xml'"),

@@ -189,9 +189,9 @@ def test_the_document_has_the_same_fields_for_all(
 
 
 FIELDS = [
-    "appends", "chunk_rows", "chunk_rows_fixed", "chunks", "columns", "hidden_columns", "how", "incremental", "key",
-    "kind", "name", "nodes", "notices", "reads", "reason", "rows", "sql", "starts_empty", "strategy", "taken_whole",
-    "waits_for", "walks", "whole_groups",
+    "appends", "at_once", "chunk_rows", "chunk_rows_fixed", "chunks", "columns", "hidden_columns", "how", "incremental",
+    "key", "kind", "name", "nodes", "notices", "reads", "reason", "rows", "slots_left", "sql", "starts_empty",
+    "strategy", "taken_whole", "waits_for", "walks", "whole_groups",
 ]  # fmt: skip
 """Programs read them: one may be added, and none renamed."""
 

@@ -22,6 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words = sys.argv[1:] if argv is None else list(argv)
     logging.raiseExceptions = False  # a log that cannot be written is no reason to fill the terminal
+    if not words:
+        parser().print_help()
+        return 0
     try:
         arguments = parser().parse_args(words)
     except TidefillError as error:

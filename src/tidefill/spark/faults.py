@@ -15,6 +15,7 @@ from pyspark.errors import (
 
 from tidefill.errors import (
     CommitConflict,
+    DiskFull,
     HistoryGone,
     KeyNotUnique,
     QueryFailed,
@@ -30,8 +31,24 @@ KEY_NOT_UNIQUE = "TIDEFILL_KEY_NOT_UNIQUE"
 SNAPSHOT_GONE = "TIDEFILL_SNAPSHOT_GONE"
 REFUSALS = (AnalysisException, ArithmeticException, DateTimeException, NumberFormatException)
 
+PUT_BACK = (
+    "It was renamed, moved or dropped. Put the table back and RESUME the job; or DROP the job, UNREGISTER the table, "
+    "REGISTER it where it is now, and create the job again."
+)
+
+CREATE_AGAIN = "Drop the job and create it anew from the columns that there are."
+_NO_TABLE = (
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "DELTA_TABLE_ONLY_OPERATION",
+    "PATH_NOT_FOUND",
+)
+_GONE = (*_NO_TABLE, "TABLE_OR_VIEW_NOT_FOUND")  # of an upstream, which is read by its place
+_NO_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")  # of a query that Spark took when the job was created
 # The first line whose words are in the error decides; later lines are more general.
 _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
+    (("No space left on device", "Disk quota exceeded"), DiskFull, "a disk that Spark writes to is full"),
     ((KEY_NOT_UNIQUE,), KeyNotUnique, "several rows have one key"),
     (("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",), KeyNotUnique, "several changes of one key in one step"),
     (
@@ -66,13 +83,7 @@ _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
     ),
     (("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",), UpstreamReplaced, "the table's columns changed"),
     (
-        (
-            "DELTA_PATH_DOES_NOT_EXIST",
-            "DELTA_TABLE_NOT_FOUND",
-            "DELTA_MISSING_DELTA_TABLE",
-            "DELTA_TABLE_ONLY_OPERATION",
-            "PATH_NOT_FOUND",
-        ),
+        _NO_TABLE,
         TargetTouched,
         "there is no table any more",
     ),
@@ -88,7 +99,11 @@ _KINDS: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
         "a value of the source does not fit the type that its column becomes",
     ),
 )
-_HINTS: dict[type[TidefillError], str] = {CommitConflict: "", QueryFailed: "Mend the value, then RESUME the job."}
+_HINTS: dict[type[TidefillError], str] = {
+    CommitConflict: "",
+    DiskFull: "Free space on the disks of the warehouse and of Spark's temporary files (spark.local.dir).",
+    QueryFailed: "Mend the value, then RESUME the job.",
+}
 
 
 def translate(error: Exception, missing: type[TidefillError] = TargetTouched) -> TidefillError:
@@ -96,6 +111,11 @@ def translate(error: Exception, missing: type[TidefillError] = TargetTouched) ->
     `missing`: what it means here that there is no table."""
     text = str(error)
     first_line = next((line for line in text.splitlines() if line.strip()), "")[:300]
+    if missing is UpstreamReplaced and any(word in text for word in _GONE):
+        return UpstreamReplaced("a table that the job reads is gone", detail=_told(text, _GONE), hint=PUT_BACK)
+    if missing is UpstreamReplaced and any(word in text for word in _NO_COLUMN):
+        fact = "a column that the job needs is gone from a table that it reads"
+        return UpstreamReplaced(fact, detail=_told(text, _NO_COLUMN), hint=CREATE_AGAIN)
     for words, kind, fact in _KINDS:
         if any(word in text for word in words):
             meant = missing if kind is TargetTouched else kind

@@ -37,6 +37,7 @@ DIGESTS = {
     "postgresql-42.7.8.jar": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
 }
 RESOLVE_S_MAX = 600  # a slow line needs a minute; a resolver that hangs must not hold the lock for ever
+MOVE_CACHE = f"Set XDG_CACHE_HOME to a folder that can be written, or {JARS_VARIABLE} to one that holds the jars."
 _UNFINISHED = ".resolving-"
 
 
@@ -114,9 +115,10 @@ def session_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
     driver everything else works."""
     if environ.get(JARS_VARIABLE):
         return delta_jars(environ)
-    with suppress(Unavailable):
-        return [*delta_jars(environ), *sorted(_cached(_cache(environ), jars_of_postgres()).glob("*.jar"))]
-    return delta_jars(environ)
+    found = delta_jars(environ)
+    with suppress(Unavailable, BadInput):  # BadInput: a cache that was filled before and cannot be written
+        return [*found, *sorted(_cached(_cache(environ), jars_of_postgres()).glob("*.jar"))]
+    return found
 
 
 def delta_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
@@ -147,8 +149,13 @@ def _given(folder: Path, wanted: Jars) -> Path:
 
 
 def _cache(environ: Mapping[str, str]) -> Path:
-    home = environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "tidefill"
+    """The folder of the cache; BadInput for a user without a home, as containers have them."""
+    if home := environ.get("XDG_CACHE_HOME"):
+        return Path(home) / "tidefill"
+    try:
+        return Path.home() / ".cache" / "tidefill"
+    except RuntimeError:
+        raise BadInput("this user has no home folder in which jars could be kept", hint=MOVE_CACHE) from None
 
 
 def _cached(cache: Path, wanted: Jars) -> Path:
@@ -163,7 +170,7 @@ def _cached(cache: Path, wanted: Jars) -> Path:
         raise BadInput(
             f"the jars of {wanted.what} cannot be kept in {cache}",
             detail=str(error),
-            hint=f"Set XDG_CACHE_HOME to a folder that can be written, or {JARS_VARIABLE} to one that holds the jars.",
+            hint=MOVE_CACHE,
         ) from None
     return folder
 

@@ -13,10 +13,12 @@ from typing import Any, assert_never
 
 from tidefill.core.budget import size_text
 from tidefill.definitions import JobDefinition, Kind
-from tidefill.engine import Engine, Happened, Job
+from tidefill.engine import NOTICE, Engine, Happened, Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.settings import check_setting_names
 from tidefill.sql.explaining import KIND_NAMES, Explanation, explanation, facts, key_text, walk_facts
+from tidefill.sql.showing import FACTS as FACTS
+from tidefill.sql.showing import as_html, as_text
 from tidefill.sql.statements import (
     AlterJob,
     CancelJob,
@@ -48,7 +50,6 @@ from tidefill.status import UNKNOWN, Status
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
-FACTS = ("fact", "value")  # the columns of a result that tells many things of one
 REPLICA_OPTIONS = ("publication", "slot")
 VIEW_OPTIONS = ("refresh",)
 _KINDS = {DropView: Kind.VIEW, DropReplica: Kind.REPLICA}
@@ -73,6 +74,12 @@ class Result:
     jobs: tuple[Job, ...] = ()
     until: Until = Until.NOTHING
     document: Explanation | None = None
+
+    def __repr__(self) -> str:
+        return as_text(self.columns, self.rows, self.message)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.columns, self.rows, self.message)
 
 
 def execute(engine: Engine, statement: Statement) -> Result:
@@ -164,7 +171,9 @@ def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
             assert_never(never)
     status = job.status()
     made = f"{status.state}, {status.percent} %, and was there before" if job.id in known else "created"
-    return Result(message=f"{KIND_NAMES.get(status.kind, 'job')} {job.name}: {made}", jobs=(job,), until=Until.LIVE)
+    notices = [] if job.id in known else [text for _, text in job.events() if text.startswith(NOTICE)]
+    message = "\n".join([f"{KIND_NAMES.get(status.kind, 'job')} {job.name}: {made}", *notices])
+    return Result(message=message, jobs=(job,), until=Until.LIVE)
 
 
 def _create_settings(statement: CreateView | CreateReplica) -> dict[str, Any]:
@@ -351,6 +360,6 @@ def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool)
             explained = engine.explain_replica(".".join(source), **settings)
         case never:
             assert_never(never)
-    chunk_rows = settings.get("chunk_rows")
-    told = explanation(create.name, explained, chunk_rows, with_sql=with_sql)
+    chunk_rows, rate_limit = settings.get("chunk_rows"), settings.get("rate_limit")
+    told = explanation(create.name, explained, chunk_rows, with_sql=with_sql, rate_limit=rate_limit)
     return Result(FACTS, tuple(facts(told, explained.definition)), document=told)

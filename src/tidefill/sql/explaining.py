@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tidefill.lake import Explained
     from tidefill.views.explain import Node
 
+AT_ONCE = "at once, by one query over all rows"
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
 
 
@@ -52,14 +53,17 @@ class Walked:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`incremental`, `strategy`, `how`, `reason`: how changes get in, and why not in a better way. `rows`: how many are
-    walked, about; `chunks`: how many that is, at most where `chunk_rows` is only the size of the first. `appends`:
+    walked, about; `chunks`: how many that is, at most where `chunk_rows` is only the size of the first. `at_once`: the
+    first commit has all rows, by the query over all of them, so there is nothing to append or to merge. `appends`:
     each chunk is appended, and not merged. `starts_empty`: before the first chunk the view has no rows. `whole_groups`:
-    no chunk cuts a group. `waits_for`: what has to be live before it can begin. `sql`: if it was asked for."""
+    no chunk cuts a group. `slots_left`: replication slots of the server, if it takes one.
+    `waits_for`: what has to be live before it can begin. `sql`: if it was asked for."""
 
     name: str
     kind: str
     reads: tuple[Read, ...]
     waits_for: tuple[str, ...]
+    slots_left: int | None
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     hidden_columns: tuple[str, ...]
@@ -68,6 +72,7 @@ class Explanation:
     how: str
     reason: str
     nodes: tuple[Node, ...]
+    at_once: bool
     appends: bool
     starts_empty: bool
     whole_groups: bool
@@ -81,8 +86,10 @@ class Explanation:
     sql: str | None
 
 
-def explanation(name: str, explained: Explained, chunk_rows: int | None, *, with_sql: bool) -> Explanation:
-    """`chunk_rows`: what was asked for."""
+def explanation(
+    name: str, explained: Explained, chunk_rows: int | None, *, with_sql: bool, rate_limit: int | None = None
+) -> Explanation:
+    """`chunk_rows` and `rate_limit`: what was asked for."""
     from tidefill.views.explain import nodes
     from tidefill.views.plan import Strategy
 
@@ -93,13 +100,14 @@ def explanation(name: str, explained: Explained, chunk_rows: int | None, *, with
     driving = {walk.table for walk in walks}
     known = not definition.anew and all(one.rows is not None for one in reads if one.name in driving)
     fixed = chunk_rows or explained.chunk_rows
-    at_once = known and explained.rows <= explained.whole_rows
-    size = fixed or (explained.whole_rows if at_once else explained.first_rows)
+    fits = known and explained.rows <= (fixed or explained.whole_rows)
+    size = fixed or (explained.whole_rows if fits else explained.first_rows)
     return Explanation(
         name=name,
         kind=KIND_NAMES[definition.kind.value],
         reads=reads,
         waits_for=tuple(one.name for one in reads if not one.live),
+        slots_left=explained.slots_left,
         columns=tuple(Column(field.name, field.dataType.simpleString()) for field in explained.schema),
         key=definition.key,
         hidden_columns=tuple(column for column, _ in definition.columns if column.startswith(RESERVED)),
@@ -108,6 +116,7 @@ def explanation(name: str, explained: Explained, chunk_rows: int | None, *, with
         how=_taken_in(definition) or strategy.value,
         reason="" if plan is None else plan.reason,
         nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
+        at_once=fits and rate_limit is None and not definition.connection,
         appends=not definition.anew and (drivers is None or drivers.appends),
         starts_empty=not definition.anew and (drivers is None or drivers.starts_empty),
         whole_groups=drivers is not None and drivers.group_columns > 0,
@@ -178,6 +187,13 @@ def generated_sql(definition: JobDefinition) -> str:
 # For a person.
 
 
+def facts_of(explained: Explained) -> list[tuple[str, object]]:
+    """The same, of a job whose name and settings are not known."""
+    made = KIND_NAMES[explained.definition.kind.value]
+    told = explanation("", explained, None, with_sql=False)
+    return [("makes", f"a {made}"), *(fact for fact in facts(told, explained.definition) if fact[0] != "makes")]
+
+
 def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, object]]:
     """What a person reads: labels and values."""
     from tidefill.views.explain import filled, kept_fresh
@@ -186,6 +202,8 @@ def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, o
     yield "reads", "\n".join(map(_read, told.reads))
     if told.waits_for:
         yield "waits for", f"{', '.join(told.waits_for)}: not live yet"
+    if told.slots_left is not None:
+        yield "replication slots", f"it takes one; the server has {told.slots_left} left"
     yield "columns", ", ".join(f"{column.name} {column.type}" for column in told.columns)
     yield "key", key_text(definition)
     if told.hidden_columns:
@@ -194,9 +212,9 @@ def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, o
     if told.incremental:
         if len(told.nodes) > 1:
             yield "plan", "\n".join(map(str, told.nodes))
-        yield "filled", filled(told.appends, told.starts_empty, told.whole_groups)
+        yield "filled", AT_ONCE if told.at_once else filled(told.appends, told.starts_empty, told.whole_groups)
         yield from walk_facts(definition)
-        yield from _estimates(told, by_server=bool(definition.connection))
+        yield from _estimates(told)
     for notice in told.notices:
         yield "notice", notice
     if told.sql is not None:
@@ -209,19 +227,18 @@ def _read(one: Read) -> str:
     return ": ".join(part for part in (one.name, ", ".join(sizes)) if part)
 
 
-def _estimates(told: Explanation, *, by_server: bool) -> Iterator[tuple[str, object]]:
+def _estimates(told: Explanation) -> Iterator[tuple[str, object]]:
     yield "estimated rows", "not known yet" if told.rows is None else told.rows
-    yield "rows in a chunk", _in_a_chunk(told, by_server=by_server)
+    yield "rows in a chunk", _in_a_chunk(told)
     if told.chunks is not None:
         yield "chunks", told.chunks if told.chunk_rows_fixed else f"at most about {told.chunks}"
 
 
-def _in_a_chunk(told: Explanation, *, by_server: bool) -> str:
-    """What a server says of its tables is a guess, so they are never computed at once."""
+def _in_a_chunk(told: Explanation) -> str:
+    if told.at_once:
+        return "all of them, by one query"
     if told.chunk_rows_fixed:
         return f"{told.chunk_rows:,}"
-    if told.rows is not None and told.rows <= told.chunk_rows and not by_server:
-        return "all of them, by one query"
     return f"{told.chunk_rows:,} at first, then by the time that one takes"
 
 

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TypeAlias
 
 from tidefill.core.version import Snapshot
-from tidefill.errors import Unavailable
+from tidefill.errors import DiskFull
 
 KeyTexts: TypeAlias = tuple[str, ...]
 
@@ -178,4 +178,5 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise Unavailable("a backlog of changes cannot be kept on disk", detail=str(error)) from error
+        hint = "Free space on the disk of temporary files, or set SQLITE_TMPDIR or TMPDIR to a folder on another disk."
+        raise DiskFull("a backlog of changes cannot be kept on disk", detail=str(error), hint=hint) from error

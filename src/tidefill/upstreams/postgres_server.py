@@ -37,6 +37,8 @@ PINNED = {  # what gives a value its text, and a name its meaning; and what coul
     "lock_timeout": "0",
     "synchronous_commit": "local",  # nothing of ours is worth waiting for a standby
 }
+NO_FREE_SLOT = "the server has no free replication slot"
+FREE_A_SLOT = "Drop one that nobody uses (pg_replication_slots), or raise max_replication_slots and restart the server."
 PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
@@ -123,6 +125,8 @@ def translated(what: str) -> Iterator[None]:
 def _translate(what: str, error: psycopg.Error) -> TidefillError:
     detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     match error:
+        case psycopg.errors.ConfigurationLimitExceeded() if "replication slot" in detail:
+            return UpstreamUnfit(NO_FREE_SLOT, detail=detail, hint=f"{FREE_A_SLOT} Then RESUME the job.")
         case psycopg.errors.LockNotAvailable() | psycopg.errors.ObjectInUse():
             return NotYet(f"{what} is locked by somebody", detail=detail)
         case psycopg.errors.InsufficientPrivilege():
