@@ -377,6 +377,8 @@ class Engine:
         known = self._store.find(name)
         if known is not None and job_from_text(known.definition).same_wish(definition):
             return Job(self, known.id, known.name)
+        if known is None and self._store.table(name) is None:
+            self._lake.check_name(name)
         needs_keys = known is None and not definition.anew
         for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:

@@ -125,7 +125,7 @@ class Conflict(TidefillError):
 
 
 class NameTaken(Conflict):
-    """The name belongs to a job or a table with another definition."""
+    """The name belongs to a job or a table with another definition, or to something else in the catalog."""
 
     code = "NAME_TAKEN"
 

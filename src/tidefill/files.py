@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -20,6 +21,12 @@ def local_path(location: str) -> Path:
         f"the warehouse {parts.scheme}://{parts.netloc} cannot be used yet",
         hint="Use a folder on a local or mounted disk.",
     )
+
+
+def is_folder_of_job(location: str, job_id: str) -> bool:
+    """Whether a location ends like those of this job's generations: `<name>-<job id>-<generation>`."""
+    form = rf"[A-Za-z0-9_]*-{re.escape(job_id)}-[1-9][0-9]*"
+    return job_id != "" and re.fullmatch(form, Path(location).name) is not None
 
 
 def remove_tree(location: str) -> None:

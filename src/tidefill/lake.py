@@ -43,7 +43,8 @@ from tidefill.spark.names import HIDDEN, quoted, table_at
 from tidefill.spark.rowwise import RowWise
 from tidefill.spark.session import Semantics, job_session
 from tidefill.spark.view import View, statement
-from tidefill.targets.delta import DeltaTarget, unpublish
+from tidefill.targets.catalog import check_name, unpublish
+from tidefill.targets.delta import DeltaTarget
 from tidefill.upstreams.delta import DeltaUpstream, check_columns
 from tidefill.upstreams.delta_history import DeltaHistory
 from tidefill.upstreams.delta_layout import Walk, choose_walk
@@ -509,7 +510,7 @@ class Lake:
         walked: Sequence[DeltaUpstream] = (),
     ) -> Backfill[DataFrame]:
         path = self.path(job, job.generation)
-        target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded)
+        target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded, job_id=job.id)
         by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
 
         def first() -> int | None:
@@ -533,6 +534,10 @@ class Lake:
         else:
             shown, _, path = name.partition("@")
             unpublish(self.spark, shown, path)
+
+    def check_name(self, name: str) -> None:
+        """Raise NameTaken if a new job of that name could not be shown in the session's catalog."""
+        check_name(self.spark, name)
 
     def table(self, location: str) -> DataFrame:
         """The user's columns of a table."""

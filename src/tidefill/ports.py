@@ -203,8 +203,12 @@ class Target(Protocol[F]):
         """The target at this version of its log with `expected`, but for rows with the keys in `but`; only rows whose
         key lies `within` a range, if one is given. (Another runner may have committed since.)"""
 
+    def check_name(self) -> None:
+        """Raise NameTaken if something that the job did not make has the name under which `publish` shows it."""
+
     def publish(self) -> None:
-        """Show this generation under the job's name."""
+        """Show this generation under the job's name, in place of another generation of the job; NameTaken if something
+        else has the name."""
 
 
 class Store(Protocol):

@@ -53,6 +53,7 @@ from tidefill.errors import (
     Conflict,
     Fenced,
     LogGivenUp,
+    NameTaken,
     NotYet,
     RetryLater,
     TidefillError,
@@ -90,6 +91,7 @@ class Machine(Protocol):
     ) -> Compared: ...
     def check_keys(self, versions: Mapping[Table, Version]) -> None: ...
     def notices(self) -> list[str]: ...
+    def check_name(self) -> None: ...
     def publish(self) -> None: ...
     def release(self, versions: Mapping[Table, Version]) -> None: ...
     def close_heads(self) -> None: ...
@@ -192,6 +194,8 @@ class Runner:
             if job_id in self._active:
                 self._active[job_id].failed = 0
             return turn
+        except NameTaken as error:  # in the catalog: a person has to decide who shall have the name
+            return self._fail(job, error)
         except (Conflict, UnknownJob):
             self._let_go(job_id)
             return Turn(False)
@@ -484,6 +488,7 @@ class Runner:
             active.machine.check_keys(versions)
             told = "not verified, as it was asked"
         self._event(job, told)
+        active.machine.check_name()
         after = self._change(job, jobs.happened(Event.VERIFIED, wish_number=job.wish_number, published=job.generation))
         if after.life is Life.LIVE:
             self._event(job, "live")

@@ -1,4 +1,4 @@
-"""A live job is shown in the session's catalog under its name, and never in place of something that is not of the job."""
+"""A live job is shown in the catalog under its name, and never in place of what the job did not make."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_view_that_a_stranger_put_in_our_place_stays(shop: Shop, name: str) ->
     job.drop()
     shop.engine.run_once()
     assert shop.engine.jobs() == []
-    assert name in [table.name for table in shop.spark.catalog.listTables()], "it is not ours to remove"
+    assert name in [row.viewName for row in shop.spark.sql("SHOW VIEWS").collect()], "it is not ours to remove"
     shop.spark.sql(f"DROP VIEW {name}")
 
 

@@ -8,7 +8,6 @@ Delta skips a transaction number that it has seen, in silence; so the caller rea
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +16,6 @@ from functools import reduce
 from typing import Any, assert_never
 from urllib.parse import unquote
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, StructType
@@ -41,6 +39,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
 from tidefill.spark.session import having_set, without_conclusions
+from tidefill.targets import catalog
 
 DIFFERENCES_MAX = 10
 LAST_DIGITS = 1e-9
@@ -57,7 +56,6 @@ OPTIMIZE_SETTINGS = {  # small files are put together, large ones are left alone
     "spark.databricks.delta.optimize.minFileSize": str(16 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
 }
-NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
 HARMLESS = frozenset(
     {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL"}
 )
@@ -81,7 +79,8 @@ class _Counted:
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
     settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
-    digits. Without a key it is only ever replaced, and those columns are not compared."""
+    digits. Without a key it is only ever replaced, and those columns are not compared. `job_id`: the job
+    whose earlier views in the catalog it may replace."""
 
     def __init__(
         self,
@@ -92,6 +91,7 @@ class DeltaTarget:
         name: str,
         *,
         rounded: Sequence[str] = (),
+        job_id: str = "",
     ) -> None:
         self._spark = session
         self._path = path
@@ -99,6 +99,7 @@ class DeltaTarget:
         self._key = tuple(key)
         self._name = name
         self._rounded = tuple(rounded)
+        self._job_id = job_id
         self._is_published = False
         self.resources: tuple[str, ...] = (f"path:{path}", f"view:{name}@{path}")
 
@@ -389,14 +390,15 @@ class DeltaTarget:
         rows = odd.orderBy(*map(quoted, key)).limit(2 * DIFFERENCES_MAX).collect()
         return _told(rows, [wanted.columns.index(name) for name in key])
 
+    def check_name(self) -> None:
+        """Raise NameTaken if `publish` would."""
+        catalog.check_name(self._spark, self._name, self._path, self._job_id)
+
     def publish(self) -> None:
-        """A view in the session's catalog that shows the user's columns, where the catalog takes such a name; it is
-        replaced in one go."""
+        """A view in the session's catalog that shows the user's columns."""
         self._is_published = True
-        if NAME_IN_CATALOG.fullmatch(self._name):
-            shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
-            with translated():
-                self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+        shown = [name for name in self._schema.fieldNames() if not name.startswith(HIDDEN)]
+        catalog.publish(self._spark, self._name, self._path, self._job_id, shown)
 
 
 def _bare(rows: DataFrame) -> DataFrame:
@@ -438,19 +440,6 @@ def _told(rows: Sequence[Row], key: Sequence[int]) -> tuple[str, ...]:
         for key, (should_be, is_there) in by_key.items()
     ]
     return tuple(lines[:DIFFERENCES_MAX])
-
-
-def unpublish(spark: SparkSession, name: str, path: str) -> None:
-    """Remove the view of that name from the session's catalog, if it still shows the table at the path."""
-    if not NAME_IN_CATALOG.fullmatch(name):
-        return
-    with translated():
-        try:
-            shown = spark.sql(f"SHOW CREATE TABLE {quoted(name)}").collect()[0][0]
-        except AnalysisException:
-            return
-        if table_at(path) in shown:
-            spark.sql(f"DROP VIEW IF EXISTS {quoted(name)}")
 
 
 @contextmanager
