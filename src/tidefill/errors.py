@@ -203,6 +203,12 @@ class VerifyFailed(Stopped):
     code = "VERIFY_FAILED"
 
 
+class NotOurs(Stopped):
+    """What a job's row names to be removed is not, by its name and place, what the job made. It is left as it is."""
+
+    code = "NOT_OURS"
+
+
 class QueryFailed(Stopped):
     """Spark refuses the query, or a value in it; trying again gives the same."""
 

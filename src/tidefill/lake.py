@@ -31,7 +31,7 @@ from tidefill.errors import (
     UpstreamReplaced,
     UpstreamUnfit,
 )
-from tidefill.files import local_path, remove_tree
+from tidefill.files import local_path
 from tidefill.ports import Derivation, Upstream
 from tidefill.spark.anew import Anew
 from tidefill.spark.compiling import Known, analyzed, parsed, understood
@@ -524,16 +524,9 @@ class Lake:
         Semantics.from_json(semantics).apply(session)
         return session
 
-    def remove(self, resource: str) -> None:
-        """Remove what a job made (the runner's port)."""
-        kind, _, name = resource.partition(":")
-        if kind == "path":
-            remove_tree(name)
-        elif kind in ("slot", "publication"):
-            self.databases.remove(kind, name)
-        else:
-            shown, _, path = name.partition("@")
-            unpublish(self.spark, shown, path)
+    def unpublish(self, name: str, path: str) -> None:
+        """Remove the view that shows the table at the path from the session's catalog, if it is there."""
+        unpublish(self.spark, name, path)
 
     def check_name(self, name: str) -> None:
         """Raise NameTaken if a new job of that name could not be shown in the session's catalog."""

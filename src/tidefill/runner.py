@@ -54,6 +54,7 @@ from tidefill.errors import (
     Fenced,
     LogGivenUp,
     NameTaken,
+    NotOurs,
     NotYet,
     RetryLater,
     TidefillError,
@@ -236,7 +237,7 @@ class Runner:
         for resource in job.resources:
             with suppress(TidefillError):
                 if self._resources.kept(resource) is not None:
-                    self._resources.remove(resource)
+                    self._resources.remove(job, resource)
 
     def _run(self, job: Job) -> Turn:
         job, active = self._activate(job)
@@ -336,7 +337,7 @@ class Runner:
         superseded = now is not None and job.generation not in (now.generation, now.published)
         if now is None or now.life in (Life.CANCELLING, Life.DROPPED) or superseded:
             for resource in made:
-                self._resources.remove(resource)
+                self._resources.remove(job, resource)
             raise Fenced(f"{job.name} was ended by another runner")
 
     def _truth(self, job: Job, active: _Active) -> Truth:
@@ -513,7 +514,11 @@ class Runner:
         """Remove what older generations left; at every start too, for the last attempt may have been cut off."""
         for resource in job.resources:
             if resource not in active.machine.resources:
-                self._resources.remove(resource)
+                try:
+                    self._resources.remove(job, resource)
+                except NotOurs as error:
+                    self._leave(job, error)
+                    continue
                 job = self._change(job, jobs.forget(resource))
         return job
 
@@ -523,7 +528,7 @@ class Runner:
         if job.life is not Life.CANCELLING:
             job = self._change(job, jobs.happened(Event.END), "being dropped")
         for resource in job.resources:
-            self._remove(resource)
+            self._remove(job, resource)
         self._change(job, jobs.happened(Event.ENDED, ended_at_s=self._clock.now_s()), "dropped")
         return Turn(True, LEASE_S)
 
@@ -531,19 +536,30 @@ class Runner:
         """A runner that lost its lease may have made things after they were removed: look once more after its time."""
         if self._clock.now_s() < job.ended_at_s + LEASE_S:
             return Turn(False, LEASE_S)
-        removed = [self._remove(resource) for resource in job.resources]
-        if not all(removed):
+        left = tuple(resource for resource in job.resources if not self._remove(job, resource))
+        if left:
+            if left != job.resources:
+                self._change(job, lambda row: replace(row, resources=left))
             return Turn(False, BACKOFF_MAX_S)
         self._store.delete(job.id)
         self._ticking.tidy()
         return Turn(True, None)
 
-    def _remove(self, resource: str) -> bool:
+    def _remove(self, job: Job, resource: str) -> bool:
         try:
-            self._resources.remove(resource)
+            self._resources.remove(job, resource)
         except RetryLater:
             return False
+        except NotOurs as error:
+            self._leave(job, error)
+            return False
         return True
+
+    def _leave(self, job: Job, error: NotOurs) -> None:
+        """Say once what is left where, and why."""
+        text = f"left where it is: {error.fact}: {error.detail}"
+        if all(text != known for _, known in self._store.events(job.id)):
+            self._event(job, text)
 
     def _retry(self, job: Job, error: RetryLater) -> Turn:
         """Begin again from what is true, later. (NotYet is no trouble: what is known stays known.)"""
@@ -593,7 +609,7 @@ class Runner:
         )
         self._change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
         for resource in logs:
-            self._resources.remove(resource)  # it stays listed: whoever resumes or verifies the job makes it anew
+            self._resources.remove(job, resource)  # it stays listed: whoever resumes or verifies the job makes it anew
         return True
 
     def _fail(self, job: Job, error: TidefillError) -> Turn:

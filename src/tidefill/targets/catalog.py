@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from tidefill.errors import NameTaken
 from tidefill.files import is_folder_of_job
 from tidefill.spark.faults import translated
-from tidefill.spark.names import quoted, table_at
+from tidefill.spark.names import NAME_IN_CATALOG, quoted, table_at
 
-NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
 COLUMN = r"`(?:[^`]|``)+`"
 TEXT = re.compile(rf"CREATE VIEW .*\sAS SELECT {COLUMN}(?:, {COLUMN})* FROM delta\.`((?:[^`]|``)+)`\s*", re.DOTALL)
 
