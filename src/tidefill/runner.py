@@ -569,7 +569,8 @@ class Runner:
             if not isinstance(error, NotYet):
                 active.truth, active.prepared = None, False
             active.failed = 0 if isinstance(error, (NotYet, CommitConflict)) else active.failed + 1
-        if isinstance(error, CommitConflict):
+        if isinstance(error, CommitConflict) and job.id not in self._failures:
+            self._failures[job.id] = 0  # another one in a row backs off
             return Turn(False, 0.0)
         with suppress(TidefillError):
             if active is not None and self._gave_up_the_log(job, failed=active.failed):
