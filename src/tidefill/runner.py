@@ -20,8 +20,8 @@ from typing import Protocol, assert_never
 from tidefill.core import budget, jobs, sizing, throttle
 from tidefill.core.budget import size_text
 from tidefill.core.confirm import UNBORN, Anchor, Truth, anchor_from_text, anchor_to_json, parsed
-from tidefill.core.jobs import Job, Pause
-from tidefill.core.keys import Key
+from tidefill.core.jobs import Doing, Job, Pause
+from tidefill.core.keys import Key, key_to_json
 from tidefill.core.lifecycle import Event, Life
 from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.sizing import Sizing
@@ -37,10 +37,12 @@ from tidefill.core.step import (
     Seen,
     Shape,
     Step,
+    StepKind,
     Verify,
     Wait,
     Write,
     kept_logs,
+    kind_of,
     plan_at_once,
     plan_step,
 )
@@ -122,6 +124,7 @@ class _Active:
     committed_s: float = 0.0
     filled_s: float = 0.0
     filled_rows: int = 0
+    step_s: float = 0.0
     lag: Lag = field(default_factory=Lag)
     told: set[str] = field(default_factory=set)
     pace: Pace = field(default_factory=Pace)
@@ -372,6 +375,7 @@ class Runner:
 
     def _step(self, job: Job, active: _Active, truth: Truth, step: Step) -> Turn:
         began_s = self._clock.now_s()
+        self._begin(job, active, _doing(truth.state, step, began_s, active.step_s))
         active.truth = None
         try:
             after = active.machine.execute(job, truth, step)
@@ -390,9 +394,15 @@ class Runner:
         active.machine.release(after.state.versions)
         return Turn(True, 0.0)
 
+    def _begin(self, job: Job, active: _Active, doing: Doing) -> None:
+        """Say what is being done, and how far the target is behind, before something that may take long. The next
+        change of the row by this runner, whatever it is, takes that back."""
+        self._change(job, lambda row: replace(row, doing=doing, waiting="", progress=self._now(row, active.lag)))
+
     def _account(self, active: _Active, step: Step, after: Truth, took_s: float, ended_s: float) -> None:
         """Time and rows, for the sizes and shares of the steps to come."""
         pace = active.pace
+        active.step_s = took_s
         if step.chunks:
             rows = max(after.inserted, step.rows)
             active.bucket = throttle.spend(active.bucket, rows)
@@ -486,6 +496,7 @@ class Runner:
             active.verified = None
             told = f"verified: {done.rows} rows equal a recompute, found in {self._clock.now_s() - done.began_s:.1f} s"
         else:
+            self._begin(job, active, Doing(StepKind.VERIFY.value, self._clock.now_s()))
             active.machine.check_keys(versions)
             told = "not verified, as it was asked"
         self._event(job, told)
@@ -501,6 +512,7 @@ class Runner:
         """Every commit is right by itself, so each piece may be compared at another version; those that were compared
         before need not be again. A piece that was given up is tried again, half as large."""
         now = active.verified = active.verified or _Verified(self._clock.now_s(), active.sizing.ceiling_rows)
+        self._begin(job, active, Doing(StepKind.VERIFY.value, now.began_s, rows=now.rows))
         try:
             compared = active.machine.verify(job, truth, versions, now.upto, now.piece_rows)
         except (Unavailable, Unreadable):
@@ -628,7 +640,7 @@ class Runner:
             active.machine.close_heads()
 
     def _change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
-        after = self._store.change(job.id, jobs.fenced(job.lease.fence, change))
+        after = self._store.change(job.id, jobs.fenced(job.lease.fence, jobs.ends_step(change)))
         if event:
             self._event(job, event)
         return after
@@ -636,6 +648,12 @@ class Runner:
     def _event(self, job: Job, text: str) -> None:
         LOG.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
         self._store.add_event(job.id, self._clock.now_s(), text)
+
+
+def _doing(state: JobState, step: Step, began_s: float, usual_s: float) -> Doing:
+    chunks = [chunk for ranges in step.chunks.values() for chunk in ranges]
+    ranges = json.dumps([[key_to_json(chunk.after), key_to_json(chunk.upto)] for chunk in chunks])
+    return Doing(kind_of(state, step).value, began_s, len(chunks), step.rows, ranges, usual_s)
 
 
 def _lag(state: JobState, glimpse: Glimpse) -> Lag:

@@ -5,7 +5,9 @@ What the row cannot tell is None, never a guess. The one estimate is how far a s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
@@ -13,13 +15,14 @@ from math import floor
 from typing import assert_never
 
 from tidefill.core.confirm import Anchor, anchor_from_text
-from tidefill.core.jobs import Failure, Job, Pause, Settings
-from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value
+from tidefill.core.jobs import Doing, Failure, Job, Pause, Settings
+from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value, key_from_json
 from tidefill.core.lifecycle import Life
 from tidefill.core.progress import UNFINISHED_MAX, Progress
 from tidefill.core.state import Occurrence
+from tidefill.core.step import StepKind
 from tidefill.core.version import Number, Point
-from tidefill.core.walk import Coverage, Done, NotStarted, Position, Split, Upto
+from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.definitions import job_from_text
 from tidefill.errors import StateUnreadable
 from tidefill.owners import is_gone
@@ -38,10 +41,35 @@ class SplitStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DoingStatus:
+    """A step that is under way: what it does, for how long already, and which ranges of the walk it fills. `longer`:
+    for longer than the step before it took, so that a rate of before says nothing."""
+
+    kind: str
+    for_s: float
+    chunks: int = 0
+    rows: int = 0
+    ranges: tuple[str, ...] = ()
+    longer: bool = False
+
+    def __str__(self) -> str:
+        filling = "filling" + (f" {self.chunks} chunk{'s' * (self.chunks != 1)}" if self.chunks else "")
+        known = {
+            StepKind.FILL.value: filling,
+            StepKind.FORWARD.value: "taking in changes",
+            StepKind.BOTH.value: f"taking in changes and {filling}",
+            StepKind.FULL.value: "computing all rows",
+            StepKind.VERIFY.value: "comparing with a recompute",
+        }
+        return known.get(self.kind, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A job as a person sees it. `version`: of its input, that the target stands for. `runs`: whether some process
     runs it now. `published`: whether a generation of it can be read. `wishes`: what was asked for and not done yet.
-    `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it."""
+    `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it. `doing`: the step that
+    is under way; then `lag_s` counts on, and is the least that it can be."""
 
     name: str
     kind: str
@@ -64,6 +92,7 @@ class Status:
     lag_s: float | None = None
     seen_s: float | None = None
     log_bytes: int | None = None
+    doing: DoingStatus | None = None
 
     @property
     def percent(self) -> int:
@@ -76,6 +105,8 @@ class Status:
             parts.append(f"{self.rows_per_s:,.0f} rows/s")
         if self.version is not None:
             parts.append(f"at version {self.version}")
+        if self.doing is not None:
+            parts.append(f"{self.doing} for {self.doing.for_s:.0f} s")
         if self.waiting:
             parts.append(f"waiting: {self.waiting}")
         if self.failure is not None:
@@ -94,17 +125,20 @@ def status_of(row: Job, now_s: float) -> Status:
     """How the job stands. A state that cannot be read is shown as none: the runner stops at it and says why."""
     progress = row.progress if row.progress is not None and row.progress.generation == row.generation else None
     anchor = _readable_anchor(row)
+    runs = bool(row.lease.owner) and row.lease.until_s > now_s and not is_gone(row.lease.owner)
+    doing = _doing(row.doing, now_s) if runs and row.doing is not None else None
+    paced = progress if doing is None or not doing.longer else None
     return Status(
         name=row.name,
         kind=job_from_text(row.definition).kind.value,
         state=row.life.value,
         share=progress.share if progress else 0.0,
         rows=progress.rows if progress else 0,
-        rows_per_s=progress.rows_per_s if progress else 0.0,
-        eta_s=progress.eta_s if progress else None,
+        rows_per_s=paced.rows_per_s if paced else 0.0,
+        eta_s=paced.eta_s if paced else None,
         version=version_of(anchor),
         waiting=row.waiting,
-        runs=bool(row.lease.owner) and row.lease.until_s > now_s and not is_gone(row.lease.owner),
+        runs=runs,
         failure=row.failure,
         splits=() if anchor is None else tuple(_splits(anchor.state.coverage)),
         generation=row.generation,
@@ -113,10 +147,32 @@ def status_of(row: Job, now_s: float) -> Status:
         pause=row.pause.value,
         wishes=tuple(_wishes(row)),
         lag_versions=progress.lag_versions if progress else None,
-        lag_s=progress.lag_s if progress else None,
+        lag_s=_lag_s(progress, now_s if doing else None),
         seen_s=_age_s(progress, now_s),
         log_bytes=progress.log_bytes if progress else None,
+        doing=doing,
     )
+
+
+def _doing(doing: Doing, now_s: float) -> DoingStatus:
+    for_s = max(now_s - doing.began_s, 0.0)
+    ranges = tuple(_ranges(doing.ranges))
+    return DoingStatus(doing.kind, for_s, doing.chunks, doing.rows, ranges, for_s > doing.usual_s)
+
+
+def _ranges(text: str) -> Iterator[str]:
+    """The chunks of a step, as far as they can be read."""
+    with suppress(StateUnreadable, TypeError, ValueError):
+        for after, upto in json.loads(text or "[]"):
+            yield _range(Range(key_from_json(after), key_from_json(upto)))
+
+
+def _lag_s(progress: Progress | None, now_s: float | None) -> float | None:
+    """As it was seen; or as it is by now at least, if there was any."""
+    if progress is None or progress.lag_s is None or now_s is None:
+        return None if progress is None else progress.lag_s
+    behind = progress.lag_versions or progress.lag_s > 0
+    return progress.lag_s + (_age_s(progress, now_s) or 0.0) if behind else progress.lag_s
 
 
 def version_of(anchor: Anchor | None) -> int | None:
@@ -164,7 +220,7 @@ def _splits(coverages: Mapping[Occurrence, Coverage]) -> Iterator[SplitStatus]:
             yield SplitStatus(whose + _range(split), _reached(split.position), _share(split))
 
 
-def _range(split: Split) -> str:
+def _range(split: Split | Range) -> str:
     after = "" if split.after is None else _key(split.after)
     upto = "" if split.upto is None else _key(split.upto)
     return f"{after} .. {upto}".strip() if after or upto else "everything"
