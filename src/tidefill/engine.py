@@ -239,6 +239,11 @@ class Engine:
 
         return runs_here()
 
+    def needs_spark(self) -> bool:
+        """Whether a runner of this store would start Spark: not if all jobs are to end, and none is in a catalog."""
+        rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED]
+        return any(not ends(row) or (row.published is not None and self._may_have_views()) for row in rows)
+
     # Tables.
 
     def register(
