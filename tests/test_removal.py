@@ -14,6 +14,7 @@ from tests.cli.stores import row as a_row
 from tidefill.core import jobs
 from tidefill.core.jobs import Job
 from tidefill.core.lifecycle import Life
+from tidefill.doctor import _residue
 from tidefill.engine import STORE_FILE, Engine
 from tidefill.store import open_store
 
@@ -158,6 +159,11 @@ def test_after_the_warehouse_was_moved_it_is_said_what_is_left_where(project: Pr
     told = project.drop(f"path:{path}", warehouse=tmp_path / "other lake")
     assert path.exists()
     assert [text for text in told if str(path) in text and "other lake" in text]
+    left = project.left()
+    assert left is not None
+    remedy = _residue(left, str(tmp_path / "other lake")).remedy
+    assert remedy.startswith("remove it by hand if it is not needed, or set the warehouse back")
+    assert str(path) in remedy
     with Engine(no_spark, str(project.warehouse), project.store) as engine:
         engine._service().turn(project.row)
     assert not path.exists(), "the warehouse was set back"
