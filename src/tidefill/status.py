@@ -128,6 +128,7 @@ def status_of(row: Job, now_s: float) -> Status:
     runs = bool(row.lease.owner) and row.lease.until_s > now_s and not is_gone(row.lease.owner)
     doing = _doing(row.doing, now_s) if runs and row.doing is not None else None
     paced = progress if doing is None or not doing.longer else None
+    lag_versions, lag_s = _lag(progress, doing, now_s)
     return Status(
         name=row.name,
         kind=job_from_text(row.definition).kind.value,
@@ -146,8 +147,8 @@ def status_of(row: Job, now_s: float) -> Status:
         settings=row.settings,
         pause=row.pause.value,
         wishes=tuple(_wishes(row)),
-        lag_versions=progress.lag_versions if progress else None,
-        lag_s=_lag_s(progress, now_s if doing else None),
+        lag_versions=lag_versions,
+        lag_s=lag_s,
         seen_s=_age_s(progress, now_s),
         log_bytes=progress.log_bytes if progress else None,
         doing=doing,
@@ -167,12 +168,17 @@ def _ranges(text: str) -> Iterator[str]:
             yield _range(Range(key_from_json(after), key_from_json(upto)))
 
 
-def _lag_s(progress: Progress | None, now_s: float | None) -> float | None:
-    """As it was seen; or as it is by now at least, if there was any."""
-    if progress is None or progress.lag_s is None or now_s is None:
-        return None if progress is None else progress.lag_s
-    behind = progress.lag_versions or progress.lag_s > 0
-    return progress.lag_s + (_age_s(progress, now_s) or 0.0) if behind else progress.lag_s
+def _lag(progress: Progress | None, doing: DoingStatus | None, now_s: float) -> tuple[int | None, float | None]:
+    """Versions and seconds, as they were seen. During a step seconds count on, and what was none may be some by now: in
+    a long step nobody knows."""
+    if progress is None:
+        return None, None
+    if doing is None:
+        return progress.lag_versions, progress.lag_s
+    if not (progress.lag_versions or progress.lag_s):
+        return (None, None) if doing.longer else (progress.lag_versions, progress.lag_s)
+    lag_s = None if progress.lag_s is None else progress.lag_s + (_age_s(progress, now_s) or 0.0)
+    return progress.lag_versions, lag_s
 
 
 def version_of(anchor: Anchor | None) -> int | None:

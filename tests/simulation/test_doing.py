@@ -84,6 +84,7 @@ def test_a_rate_is_told_until_a_step_takes_longer_than_the_last_one(monkeypatch:
     slow.takes_s = LONG_S * 2
     slow.stage.go_steps(1)
     assert (slow.seen[-1].rows_per_s, slow.seen[-1].eta_s) == (0.0, None)
+    assert (slow.seen[-1].lag_versions, slow.seen[-1].lag_s) == (None, None), "there may be one by now"
 
 
 def test_what_ends_a_step_ends_what_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
