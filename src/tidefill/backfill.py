@@ -391,6 +391,10 @@ class Backfill(Generic[F]):
             but = upstream.changes(at, head, coverage).removed if changed is Changed.SOME else None
             return self._compare(truth, {table: head}, self._piece({table: head}, after, rows), but)
 
+    def check_name(self) -> None:
+        """Raise NameTaken if this generation cannot be shown under the job's name."""
+        self._target.check_name()
+
     def publish(self) -> None:
         """Show this generation under the job's name."""
         self._target.publish()

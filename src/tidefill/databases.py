@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from tidefill.core.budget import Kept
 from tidefill.core.jobs import Job
 from tidefill.definitions import JobDefinition
-from tidefill.errors import BadInput, RetryLater, TidefillError, Unavailable
+from tidefill.errors import BadInput, NotOurs, RetryLater, TidefillError, Unavailable
 from tidefill.extras import with_extra
 
 if TYPE_CHECKING:
@@ -143,9 +144,13 @@ class Databases:
             from tidefill.upstreams.postgres_head import newest_snapshot
         return newest_snapshot(self._server(definition.connection))
 
-    def remove(self, kind: str, resource: str) -> None:
-        """Remove a slot or a publication, if it is there. Unavailable while that cannot be done: it stays listed."""
+    def remove(self, kind: str, resource: str, job_id: str) -> None:
+        """Remove a slot or a publication that this job made, if it is there. Unavailable while that cannot be done: it
+        stays listed. NotOurs if its name is not one that a job gives: then it is left."""
         connection, _, name = resource.partition("/")
+        if not re.fullmatch(rf"{PREFIX}_\w+_{re.escape(job_id)}_[1-9][0-9]*", name):
+            fact = f"the {kind} {name} of {connection} is not removed"
+            raise NotOurs(fact, detail=f"Its name does not end in _{job_id}_<generation>.")
         try:
             with with_extra("postgres"):
                 from tidefill.upstreams.postgres import remove_publication, remove_slot

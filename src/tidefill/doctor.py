@@ -29,7 +29,7 @@ from tidefill.core.lifecycle import Life
 from tidefill.databases import Databases
 from tidefill.engine import STORE_FILE
 from tidefill.errors import InvalidSetting, RetryLater, TidefillError
-from tidefill.files import local_path
+from tidefill.files import local_path, why_not_made
 from tidefill.runner import LEASE_S
 from tidefill.store import SCHEMA_VERSION, is_damaged, named, open_store, postgres_schema
 
@@ -477,7 +477,8 @@ def _rows_of(case: _Case) -> Sequence[Job]:
 
 
 def _jobs(case: _Case) -> Iterator[Finding]:
-    yield from _some("jobs", [_residue(row) for row in _rows(case) or () if _has_residue(row, case.now_s)])
+    dropped = [row for row in _rows(case) or () if _has_residue(row, case.now_s)]
+    yield from _some("jobs", [_residue(row, case.config.warehouse) for row in dropped])
     rows = [row for row in _rows(case) or () if row.life is not Life.DROPPED]
     if not rows:
         return
@@ -494,9 +495,15 @@ def _has_residue(row: Job, now_s: float) -> bool:
     return row.life is Life.DROPPED and bool(row.resources) and now_s > row.ended_at_s + 2 * LEASE_S
 
 
-def _residue(row: Job) -> Finding:
+def _residue(row: Job, warehouse: str) -> Finding:
+    """What a runner cannot remove, because it is not in the warehouse or not what the job made, a person has to."""
     fact = f"dropped, but not everything of it is removed yet: {', '.join(row.resources)}"
-    return Finding(f"job {row.name}", Verdict.WARNING, fact, "tidefill run (it is tried again as long as that runs)")
+    paths = [resource.removeprefix("path:") for resource in row.resources if resource.startswith("path:")]
+    reasons = [f"{path}: {why}" for path in paths if (why := why_not_made(warehouse, path, row.id))]
+    remedy = "tidefill run (it is tried again as long as that runs)"
+    if reasons:
+        remedy = f"remove it by hand if it is not needed, or set the warehouse back ({'; '.join(reasons)})"
+    return Finding(f"job {row.name}", Verdict.WARNING, fact, remedy)
 
 
 def _is_run(row: Job, now_s: float) -> bool:

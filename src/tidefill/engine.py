@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import sys
 import threading
 import time
 import uuid
@@ -49,10 +50,12 @@ from tidefill.errors import (
     HistoryGone,
     InvalidSetting,
     JobFailed,
+    NotOurs,
     NotYet,
     StoreUnreadable,
     TidefillError,
     TimedOut,
+    Unavailable,
     UnknownJob,
     UnknownTable,
     Unreadable,
@@ -60,6 +63,7 @@ from tidefill.errors import (
     WrongState,
 )
 from tidefill.extras import with_extra
+from tidefill.files import is_folder_of_job, remove_made
 from tidefill.logs import Log
 from tidefill.owners import is_gone, new_owner
 from tidefill.ports import Compared
@@ -98,7 +102,8 @@ def connect(
     ./.tidefill). Without a session, a local Spark is started when it is needed. `connections`: the URLs of databases,
     by the names that they have here."""
     urls = dict(connections or {})
-    return Engine(spark, os.fspath(warehouse), store, connections=urls, url_of=urls.__getitem__)
+    lasts = spark is not None
+    return Engine(spark, os.fspath(warehouse), store, connections=urls, url_of=urls.__getitem__, catalog_lasts=lasts)
 
 
 def connect_as(config: Config, starting: Callable[[], AbstractContextManager[object]] = nullcontext[None]) -> Engine:
@@ -113,7 +118,10 @@ def connect_as(config: Config, starting: Callable[[], AbstractContextManager[obj
 
     names = [connection.name for connection in config.connections]
     place, logs = config.store_place(), config.log_folder
-    return Engine(start, config.warehouse, place, starting, names, config.connection_url, logs)
+    lasts = any(word in name for name in dict(config.spark) for word in (SPARK_REMOTE, "catalog", "hive"))
+    return Engine(
+        start, config.warehouse, place, starting, names, config.connection_url, logs, catalog_lasts=lasts
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +169,8 @@ class Happened:
 
 class Engine:
     """Everything that can be done with one store, one warehouse and one Spark. `spark`: a session, or what starts one.
-    `logs`: the folder of the log, if the store has none because it is a database.
+    `logs`: the folder of the log, if the store has none because it is a database. `catalog_lasts`: Spark's catalog may
+    outlive this process.
 
     Threads may share an engine: one may `run` while others create jobs, wish, look, query and `wait`. Each call of
     `run`, `run_once` or `wait` is a runner of its own: it holds leases under its own name, and runs each job in a Spark
@@ -176,8 +185,11 @@ class Engine:
         connections: Iterable[str] = (),
         url_of: Callable[[str], str] = str,
         logs: str | os.PathLike[str] = LOG_FOLDER,
+        *,
+        catalog_lasts: bool = True,
     ) -> None:
         self._given = spark
+        self._catalog_lasts = catalog_lasts
         self._starting = starting
         self._warehouse = warehouse
         folder = Path(logs if is_url(store) else store)
@@ -225,6 +237,22 @@ class Engine:
         else:
             spark = self._given() if callable(self._given) else check_session(self._given)
         return Lake(spark, self._warehouse, self._databases)
+
+    def _may_have_views(self) -> bool:
+        """Whether there may be views of jobs in Spark's catalog now. A Spark of our own keeps its catalog in memory, so
+        while none runs in this process there are none."""
+        if self._made is not None or self._catalog_lasts or {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
+            return True
+        if "pyspark" not in sys.modules:
+            return False
+        from tidefill.spark.session import runs_here
+
+        return runs_here()
+
+    def needs_spark(self) -> bool:
+        """Whether a runner of this store would start Spark: not if all jobs are to end, and none is in a catalog."""
+        rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED]
+        return any(not ends(row) or (row.published is not None and self._may_have_views()) for row in rows)
 
     # Tables.
 
@@ -390,6 +418,8 @@ class Engine:
         known = self._store.find(name)
         if known is not None and _is(definition.same_wish, known):
             return Job(self, known.id, known.name)
+        if known is None and self._store.table(name) is None:
+            self._lake.check_name(name)
         needs_keys = known is None and not definition.anew
         for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:
@@ -671,12 +701,33 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What jobs have made (the runner's port). Spark is started only to remove some of it."""
+    """What jobs have made (the runner's port). Spark is started only to remove a view from its catalog."""
 
     engine: Engine
 
-    def remove(self, resource: str) -> None:
-        self.engine._lake.remove(resource)
+    def remove(self, job: Row, resource: str) -> None:
+        kind, _, name = resource.partition(":")
+        if kind == "path":
+            remove_made(self.engine._warehouse, name, job.id)
+        elif kind in ("slot", "publication"):
+            self.engine._databases.remove(kind, name, job.id)
+        else:
+            self._remove_view(job, resource)
+
+    def _remove_view(self, job: Row, resource: str) -> None:
+        """A view of a generation is made only after the generation is published."""
+        path = resource.removeprefix(f"view:{job.name}@")
+        if path == resource or not is_folder_of_job(path, job.id):
+            raise NotOurs(f"{resource} is not removed", detail=f"It is no view of {job.name} that the job made.")
+        if job.published is None or int(path.rpartition("-")[2]) > job.published or not self.engine._may_have_views():
+            return
+        try:
+            with with_extra("spark"):
+                from tidefill.spark.names import NAME_IN_CATALOG
+            if NAME_IN_CATALOG.fullmatch(job.name):
+                self.engine._lake.unpublish(job.name, path)
+        except BadInput as error:  # Spark does not start as it is set up: the view is residue, and DROP goes on
+            raise Unavailable(f"the view {job.name} cannot be removed", detail=str(error)) from error
 
     def kept(self, resource: str) -> Kept | None:
         return self.engine._databases.kept(resource)

@@ -143,7 +143,7 @@ class Conflict(TidefillError):
 
 
 class NameTaken(Conflict):
-    """The name belongs to a job or a table with another definition."""
+    """The name belongs to a job or a table with another definition, or to something else in the catalog."""
 
     code = "NAME_TAKEN"
 
@@ -219,6 +219,12 @@ class VerifyFailed(Stopped):
     """The target differs from a recompute."""
 
     code = "VERIFY_FAILED"
+
+
+class NotOurs(Stopped):
+    """What a job's row names to be removed is not, by its name and place, what the job made. It is left as it is."""
+
+    code = "NOT_OURS"
 
 
 class QueryFailed(Stopped):

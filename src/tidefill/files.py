@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from tidefill.errors import InvalidSetting, Unavailable
+from tidefill.errors import InvalidSetting, NotOurs, Unavailable
 
 
 def local_path(location: str) -> Path:
@@ -20,6 +22,46 @@ def local_path(location: str) -> Path:
         f"the warehouse {parts.scheme}://{parts.netloc} cannot be used yet",
         hint="Use a folder on a local or mounted disk.",
     )
+
+
+def is_folder_of_job(location: str, job_id: str) -> bool:
+    """Whether a location ends like those of this job's generations: `<name>-<job id>-<generation>`."""
+    form = rf"[A-Za-z0-9_]*-{re.escape(job_id)}-[1-9][0-9]*"
+    return job_id != "" and re.fullmatch(form, Path(location).name) is not None
+
+
+def why_not_made(warehouse: str, location: str, job_id: str) -> str:
+    """Why the folder is not one that this job made below the warehouse; empty if it is, or if nothing is there."""
+    try:
+        path, below = local_path(location), local_path(warehouse).resolve()
+    except InvalidSetting as error:
+        return error.fact
+    if not os.path.lexists(path):
+        return ""
+    if not is_folder_of_job(location, job_id):
+        return f"its name does not end in -{job_id}-<generation>"
+    if path.parent.resolve() != below:
+        return f"it is not in the warehouse {below}"
+    if path.is_symlink() or not path.is_dir():
+        return "it is no folder"
+    return "" if _may_be_delta(path) else "it is no Delta table"
+
+
+def _may_be_delta(path: Path) -> bool:
+    """A table has a log. A first commit that was cut off leaves data files and no log."""
+    if (path / "_delta_log").is_dir():
+        return True
+    return all(child.name.startswith(("_", ".")) or child.suffix == ".parquet" for child in path.iterdir())
+
+
+def remove_made(warehouse: str, location: str, job_id: str) -> None:
+    """Remove the folder of a generation of this job; fine if there is none. NotOurs, and nothing is removed, if it is
+    anything else: a store that was tampered with, or is used with another warehouse, shall not cost anybody's files."""
+    why = why_not_made(warehouse, location, job_id)
+    if why:
+        hint = "Set the warehouse back to where the job was created, or remove the folder by hand if it is not needed."
+        raise NotOurs(f"{location} is not removed", detail=f"{why[0].upper()}{why[1:]}.", hint=hint)
+    remove_tree(location)
 
 
 def remove_tree(location: str) -> None:

@@ -40,7 +40,7 @@ from tidefill.errors import (
     UpstreamReplaced,
     UpstreamUnfit,
 )
-from tidefill.files import local_path, remove_tree
+from tidefill.files import local_path
 from tidefill.ports import Derivation, Upstream
 from tidefill.spark.anew import Anew
 from tidefill.spark.compiling import Known, analyzed, parsed, understood
@@ -53,7 +53,8 @@ from tidefill.spark.rowwise import RowWise
 from tidefill.spark.session import Semantics, job_session
 from tidefill.spark.storable import refuse_unstorable
 from tidefill.spark.view import View, statement
-from tidefill.targets.delta import DeltaTarget, unpublish
+from tidefill.targets.catalog import check_name, unpublish
+from tidefill.targets.delta import DeltaTarget
 from tidefill.upstreams.delta import DeltaUpstream, check_columns
 from tidefill.upstreams.delta_history import DeltaHistory
 from tidefill.upstreams.delta_layout import Walk, choose_walk
@@ -566,7 +567,7 @@ class Lake:
         walked: Sequence[DeltaUpstream] = (),
     ) -> Backfill[DataFrame]:
         path = self.path(job, job.generation)
-        target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded)
+        target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded, job_id=job.id)
         by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
 
         def first() -> int | None:
@@ -580,16 +581,13 @@ class Lake:
         Semantics.from_json(semantics).apply(session)
         return session
 
-    def remove(self, resource: str) -> None:
-        """Remove what a job made (the runner's port)."""
-        kind, _, name = resource.partition(":")
-        if kind == "path":
-            remove_tree(name)
-        elif kind in ("slot", "publication"):
-            self.databases.remove(kind, name)
-        else:
-            shown, _, path = name.partition("@")
-            unpublish(self.spark, shown, path)
+    def unpublish(self, name: str, path: str) -> None:
+        """Remove the view that shows the table at the path from the session's catalog, if it is there."""
+        unpublish(self.spark, name, path)
+
+    def check_name(self, name: str) -> None:
+        """Raise NameTaken if a new job of that name could not be shown in the session's catalog."""
+        check_name(self.spark, name)
 
     def table(self, location: str) -> DataFrame:
         """The user's columns of a table."""

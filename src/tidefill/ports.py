@@ -223,8 +223,12 @@ class Target(Protocol[F]):
         """The target at this version of its log with `expected`, but for rows with the keys in `but`; only rows whose
         key lies `within` a range, if one is given. (Another runner may have committed since.)"""
 
+    def check_name(self) -> None:
+        """Raise NameTaken if something that the job did not make has the name under which `publish` shows it."""
+
     def publish(self) -> None:
-        """Show this generation under the job's name."""
+        """Show this generation under the job's name, in place of another generation of the job; NameTaken if something
+        else has the name."""
 
 
 class Store(Protocol):
@@ -300,8 +304,9 @@ class Clock(Protocol):
 class Resources(Protocol):
     """Everything a job makes outside of the store, by name."""
 
-    def remove(self, resource: str) -> None:
-        """Remove it if it is there. Raises RetryLater if it cannot be reached: then it stays listed as residue."""
+    def remove(self, job: Job, resource: str) -> None:
+        """Remove it if it is there. Raises RetryLater if it cannot be reached, NotOurs if it is not what this job made:
+        then it is left as it is, and stays listed as residue."""
 
     def kept(self, resource: str) -> Kept | None:
         """How much of an upstream's log it keeps, now; None if it is no part of a log, or is not there."""

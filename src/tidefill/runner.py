@@ -20,8 +20,8 @@ from typing import Protocol, assert_never
 from tidefill.core import budget, jobs, sizing, throttle
 from tidefill.core.budget import size_text
 from tidefill.core.confirm import UNBORN, Anchor, Truth, anchor_from_text, anchor_to_json, parsed
-from tidefill.core.jobs import Job, Pause
-from tidefill.core.keys import Key
+from tidefill.core.jobs import Doing, Job, Pause
+from tidefill.core.keys import Key, key_to_json
 from tidefill.core.lifecycle import Event, Life
 from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.sizing import Sizing
@@ -37,10 +37,12 @@ from tidefill.core.step import (
     Seen,
     Shape,
     Step,
+    StepKind,
     Verify,
     Wait,
     Write,
     kept_logs,
+    kind_of,
     plan_at_once,
     plan_step,
 )
@@ -53,6 +55,8 @@ from tidefill.errors import (
     Conflict,
     Fenced,
     LogGivenUp,
+    NameTaken,
+    NotOurs,
     NotYet,
     RetryLater,
     TidefillError,
@@ -90,6 +94,7 @@ class Machine(Protocol):
     ) -> Compared: ...
     def check_keys(self, versions: Mapping[Table, Version]) -> None: ...
     def notices(self) -> list[str]: ...
+    def check_name(self) -> None: ...
     def publish(self) -> None: ...
     def release(self, versions: Mapping[Table, Version]) -> None: ...
     def close_heads(self) -> None: ...
@@ -119,6 +124,7 @@ class _Active:
     committed_s: float = 0.0
     filled_s: float = 0.0
     filled_rows: int = 0
+    step_s: float = 0.0
     lag: Lag = field(default_factory=Lag)
     told: set[str] = field(default_factory=set)
     pace: Pace = field(default_factory=Pace)
@@ -199,6 +205,8 @@ class Runner:
             if job_id in self._active:
                 self._active[job_id].failed = 0
             return turn
+        except NameTaken as error:  # in the catalog: a person has to decide who shall have the name
+            return self._fail(job, error)
         except (Conflict, UnknownJob):
             self._let_go(job_id)
             return Turn(False)
@@ -246,7 +254,7 @@ class Runner:
         for resource in job.resources:
             with suppress(TidefillError):
                 if self._resources.kept(resource) is not None:
-                    self._resources.remove(resource)
+                    self._resources.remove(job, resource)
 
     def _run(self, job: Job) -> Turn:
         job, active = self._activate(job)
@@ -346,7 +354,7 @@ class Runner:
         superseded = now is not None and job.generation not in (now.generation, now.published)
         if now is None or now.life in (Life.CANCELLING, Life.DROPPED) or superseded:
             for resource in made:
-                self._resources.remove(resource)
+                self._resources.remove(job, resource)
             raise Fenced(f"{job.name} was ended by another runner")
 
     def _truth(self, job: Job, active: _Active) -> Truth:
@@ -381,6 +389,7 @@ class Runner:
 
     def _step(self, job: Job, active: _Active, truth: Truth, step: Step) -> Turn:
         began_s = self._clock.now_s()
+        self._begin(job, active, _doing(truth.state, step, began_s, active.step_s))
         active.truth = None
         try:
             after = active.machine.execute(job, truth, step)
@@ -399,9 +408,15 @@ class Runner:
         active.machine.release(after.state.versions)
         return Turn(True, 0.0)
 
+    def _begin(self, job: Job, active: _Active, doing: Doing) -> None:
+        """Say what is being done, and how far the target is behind, before something that may take long. The next
+        change of the row by this runner, whatever it is, takes that back."""
+        self._change(job, lambda row: replace(row, doing=doing, waiting="", progress=self._now(row, active.lag)))
+
     def _account(self, active: _Active, step: Step, after: Truth, took_s: float, ended_s: float) -> None:
         """Time and rows, for the sizes and shares of the steps to come."""
         pace = active.pace
+        active.step_s = took_s
         if step.chunks:
             rows = max(after.inserted, step.rows)
             active.bucket = throttle.spend(active.bucket, rows)
@@ -496,9 +511,11 @@ class Runner:
             told = f"verified: {done.rows} rows equal a recompute, found in {self._clock.now_s() - done.began_s:.1f} s"
             told = "; ".join((told, *done.notes))
         else:
+            self._begin(job, active, Doing(StepKind.VERIFY.value, self._clock.now_s()))
             active.machine.check_keys(versions)
             told = "not verified, as it was asked"
         self._event(job, told)
+        active.machine.check_name()
         after = self._change(job, jobs.happened(Event.VERIFIED, wish_number=job.wish_number, published=job.generation))
         if after.life is Life.LIVE:
             self._event(job, "live")
@@ -510,6 +527,7 @@ class Runner:
         """Every commit is right by itself, so each piece may be compared at another version; those that were compared
         before need not be again. A piece that was given up is tried again, half as large."""
         now = active.verified = active.verified or _Verified(self._clock.now_s(), active.sizing.ceiling_rows)
+        self._begin(job, active, Doing(StepKind.VERIFY.value, now.began_s, rows=now.rows))
         try:
             compared = active.machine.verify(job, truth, versions, now.upto, now.piece_rows)
         except (Unavailable, Unreadable):
@@ -524,7 +542,11 @@ class Runner:
         """Remove what older generations left; at every start too, for the last attempt may have been cut off."""
         for resource in job.resources:
             if resource not in active.machine.resources:
-                self._resources.remove(resource)
+                try:
+                    self._resources.remove(job, resource)
+                except NotOurs as error:
+                    self._leave(job, error)
+                    continue
                 job = self._change(job, jobs.forget(resource))
         return job
 
@@ -534,7 +556,7 @@ class Runner:
         if job.life is not Life.CANCELLING:
             job = self._change(job, jobs.happened(Event.END), "being dropped")
         for resource in job.resources:
-            self._remove(resource)
+            self._remove(job, resource)
         self._change(job, jobs.happened(Event.ENDED, ended_at_s=self._clock.now_s()), "dropped")
         return Turn(True, LEASE_S)
 
@@ -542,19 +564,30 @@ class Runner:
         """A runner that lost its lease may have made things after they were removed: look once more after its time."""
         if self._clock.now_s() < job.ended_at_s + LEASE_S:
             return Turn(False, LEASE_S)
-        removed = [self._remove(resource) for resource in job.resources]
-        if not all(removed):
+        left = tuple(resource for resource in job.resources if not self._remove(job, resource))
+        if left:
+            if left != job.resources:
+                self._change(job, lambda row: replace(row, resources=left))
             return Turn(False, BACKOFF_MAX_S)
         self._store.delete(job.id)
         self._ticking.tidy()
         return Turn(True, None)
 
-    def _remove(self, resource: str) -> bool:
+    def _remove(self, job: Job, resource: str) -> bool:
         try:
-            self._resources.remove(resource)
+            self._resources.remove(job, resource)
         except RetryLater:
             return False
+        except NotOurs as error:
+            self._leave(job, error)
+            return False
         return True
+
+    def _leave(self, job: Job, error: NotOurs) -> None:
+        """Say once what is left where, and why."""
+        text = f"left where it is: {error.fact}: {error.detail}"
+        if all(text != known for _, known in self._store.events(job.id)):
+            self._event(job, text)
 
     def _retry(self, job: Job, error: RetryLater) -> Turn:
         """Begin again from what is true, later. (NotYet is no trouble: what is known stays known.)"""
@@ -564,7 +597,8 @@ class Runner:
             if not isinstance(error, NotYet):
                 active.truth, active.prepared = None, False
             active.failed = 0 if isinstance(error, (NotYet, CommitConflict)) else active.failed + 1
-        if isinstance(error, CommitConflict):
+        if isinstance(error, CommitConflict) and job.id not in self._failures:
+            self._failures[job.id] = 0  # another one in a row backs off
             return Turn(False, 0.0)
         with suppress(TidefillError):
             if active is not None and self._gave_up_the_log(job, failed=active.failed):
@@ -604,7 +638,7 @@ class Runner:
         )
         self._change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
         for resource in logs:
-            self._resources.remove(resource)  # it stays listed: whoever resumes or verifies the job makes it anew
+            self._resources.remove(job, resource)  # it stays listed: whoever resumes or verifies the job makes it anew
         return True
 
     def _fail(self, job: Job, error: TidefillError) -> Turn:
@@ -622,7 +656,7 @@ class Runner:
             active.machine.close_heads()
 
     def _change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
-        after = self._store.change(job.id, jobs.fenced(job.lease.fence, change))
+        after = self._store.change(job.id, jobs.fenced(job.lease.fence, jobs.ends_step(change)))
         if event:
             self._event(job, event)
         return after
@@ -630,6 +664,12 @@ class Runner:
     def _event(self, job: Job, text: str) -> None:
         self._log.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
         self._store.add_event(job.id, self._clock.now_s(), text)
+
+
+def _doing(state: JobState, step: Step, began_s: float, usual_s: float) -> Doing:
+    chunks = [chunk for ranges in step.chunks.values() for chunk in ranges]
+    ranges = json.dumps([[key_to_json(chunk.after), key_to_json(chunk.upto)] for chunk in chunks])
+    return Doing(kind_of(state, step).value, began_s, len(chunks), step.rows, ranges, usual_s)
 
 
 def _lag(state: JobState, glimpse: Glimpse) -> Lag:

@@ -5,7 +5,9 @@ What the row cannot tell is None, never a guess. The one estimate is how far a s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
@@ -13,14 +15,15 @@ from math import floor
 from typing import assert_never
 
 from tidefill.core.confirm import Anchor, anchor_from_text
-from tidefill.core.jobs import Failure, Job, Pause, Settings, check_settings
-from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value
+from tidefill.core.jobs import Doing, Failure, Job, Pause, Settings, check_settings
+from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value, key_from_json
 from tidefill.core.lifecycle import Life
 from tidefill.core.progress import UNFINISHED_MAX, Progress
 from tidefill.core.state import Occurrence
+from tidefill.core.step import StepKind
 from tidefill.core.tables import ends
 from tidefill.core.version import Number, Point
-from tidefill.core.walk import Coverage, Done, NotStarted, Position, Split, Upto
+from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.definitions import job_from_text
 from tidefill.errors import StateUnreadable, StoreUnreadable
 from tidefill.owners import is_gone
@@ -40,10 +43,35 @@ class SplitStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DoingStatus:
+    """A step that is under way: what it does, for how long already, and which ranges of the walk it fills. `longer`:
+    for longer than the step before it took, so that a rate of before says nothing."""
+
+    kind: str
+    for_s: float
+    chunks: int = 0
+    rows: int = 0
+    ranges: tuple[str, ...] = ()
+    longer: bool = False
+
+    def __str__(self) -> str:
+        filling = "filling" + (f" {self.chunks} chunk{'s' * (self.chunks != 1)}" if self.chunks else "")
+        known = {
+            StepKind.FILL.value: filling,
+            StepKind.FORWARD.value: "taking in changes",
+            StepKind.BOTH.value: f"taking in changes and {filling}",
+            StepKind.FULL.value: "computing all rows",
+            StepKind.VERIFY.value: "comparing with a recompute",
+        }
+        return known.get(self.kind, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A job as a person sees it. `version`: of its input, that the target stands for. `runs`: whether some process
     runs it now. `published`: whether a generation of it can be read. `wishes`: what was asked for and not done yet.
-    `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it."""
+    `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it. `doing`: the step that
+    is under way; then `lag_s` counts on, and is the least that it can be."""
 
     name: str
     kind: str
@@ -66,6 +94,7 @@ class Status:
     lag_s: float | None = None
     seen_s: float | None = None
     log_bytes: int | None = None
+    doing: DoingStatus | None = None
 
     @property
     def percent(self) -> int:
@@ -78,6 +107,8 @@ class Status:
             parts.append(f"{self.rows_per_s:,.0f} rows/s")
         if self.version is not None:
             parts.append(f"at version {self.version}")
+        if self.doing is not None:
+            parts.append(f"{self.doing} for {self.doing.for_s:.0f} s")
         if self.waiting:
             parts.append(f"waiting: {self.waiting}")
         if self.failure is not None:
@@ -97,17 +128,21 @@ def status_of(row: Job, now_s: float) -> Status:
     which this release cannot read the definition or the settings is shown as failed: none of its runners goes on."""
     progress = row.progress if row.progress is not None and row.progress.generation == row.generation else None
     anchor, (kind, unreadable) = readable_anchor(row), _kind(row)
+    runs = bool(row.lease.owner) and row.lease.until_s > now_s and not is_gone(row.lease.owner)
+    doing = _doing(row.doing, now_s) if runs and row.doing is not None else None
+    paced = progress if doing is None or not doing.longer else None
+    lag_versions, lag_s = _lag(progress, doing, now_s)
     return Status(
         name=row.name,
         kind=kind,
         state=Life.FAILED.value if unreadable is not None and not ends(row) else row.life.value,
         share=progress.share if progress else 0.0,
         rows=progress.rows if progress else 0,
-        rows_per_s=progress.rows_per_s if progress else 0.0,
-        eta_s=progress.eta_s if progress else None,
+        rows_per_s=paced.rows_per_s if paced else 0.0,
+        eta_s=paced.eta_s if paced else None,
         version=version_of(anchor),
         waiting=row.waiting,
-        runs=bool(row.lease.owner) and row.lease.until_s > now_s and not is_gone(row.lease.owner),
+        runs=runs,
         failure=row.failure or unreadable,
         splits=() if anchor is None else tuple(_splits(anchor.state.coverage)),
         generation=row.generation,
@@ -115,10 +150,11 @@ def status_of(row: Job, now_s: float) -> Status:
         settings=row.settings,
         pause=row.pause.value,
         wishes=tuple(_wishes(row)),
-        lag_versions=progress.lag_versions if progress else None,
-        lag_s=progress.lag_s if progress else None,
+        lag_versions=lag_versions,
+        lag_s=lag_s,
         seen_s=_age_s(progress, now_s),
         log_bytes=progress.log_bytes if progress else None,
+        doing=doing,
     )
 
 
@@ -130,6 +166,32 @@ def _kind(row: Job) -> tuple[str, Failure | None]:
         return kind, None
     except StoreUnreadable as error:
         return UNKNOWN, Failure(error.code, error.fact, error.detail, error.hint)
+
+
+def _doing(doing: Doing, now_s: float) -> DoingStatus:
+    for_s = max(now_s - doing.began_s, 0.0)
+    ranges = tuple(_ranges(doing.ranges))
+    return DoingStatus(doing.kind, for_s, doing.chunks, doing.rows, ranges, for_s > doing.usual_s)
+
+
+def _ranges(text: str) -> Iterator[str]:
+    """The chunks of a step, as far as they can be read."""
+    with suppress(StateUnreadable, TypeError, ValueError):
+        for after, upto in json.loads(text or "[]"):
+            yield _range(Range(key_from_json(after), key_from_json(upto)))
+
+
+def _lag(progress: Progress | None, doing: DoingStatus | None, now_s: float) -> tuple[int | None, float | None]:
+    """Versions and seconds, as they were seen. During a step seconds count on, and what was none may be some by now: in
+    a long step nobody knows."""
+    if progress is None:
+        return None, None
+    if doing is None:
+        return progress.lag_versions, progress.lag_s
+    if not (progress.lag_versions or progress.lag_s):
+        return (None, None) if doing.longer else (progress.lag_versions, progress.lag_s)
+    lag_s = None if progress.lag_s is None else progress.lag_s + (_age_s(progress, now_s) or 0.0)
+    return progress.lag_versions, lag_s
 
 
 def version_of(anchor: Anchor | None) -> int | None:
@@ -178,7 +240,7 @@ def _splits(coverages: Mapping[Occurrence, Coverage]) -> Iterator[SplitStatus]:
             yield SplitStatus(whose + _range(split), _reached(split.position), _share(split))
 
 
-def _range(split: Split) -> str:
+def _range(split: Split | Range) -> str:
     after = "" if split.after is None else _key(split.after)
     upto = "" if split.upto is None else _key(split.upto)
     return f"{after} .. {upto}".strip() if after or upto else "everything"

@@ -1,5 +1,5 @@
 """One Spark for the whole suite."""
 
-from tests.spark.conftest import spark
+from tests.spark.conftest import empty_catalog, spark
 
-__all__ = ["spark"]
+__all__ = ["empty_catalog", "spark"]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.replica.harness import Postgres
 from tests.spark.conftest import connect_url as connect_url
+from tests.spark.conftest import empty_catalog as empty_catalog
 from tests.spark.conftest import spark as spark
 from tidefill.local.postgres import local_postgres
 

@@ -254,7 +254,7 @@ class Copy:
         sizing = Sizing(rows=CHUNK_ROWS, ceiling_rows=PIECE_ROWS, fixed=True)
         return Runner(self._store, clock, self._build, self, f"r{self._runners}", self._world.new_uuid, start=sizing)
 
-    def remove(self, resource: str) -> None:
+    def remove(self, job: Job, resource: str) -> None:
         """Nothing is dropped here."""
 
     def kept(self, resource: str) -> Kept | None:

@@ -42,7 +42,7 @@ class Held(Copy):
     def wish(self, wish: Callable[[jobs.Job], jobs.Job]) -> None:
         self._store.rows["j"] = wish(self.job)
 
-    def remove(self, resource: str) -> None:
+    def remove(self, job: jobs.Job, resource: str) -> None:
         kind, _, name = resource.partition(":")
         if kind == "slot":
             remove_slot(self._postgres.ours, name.partition("/")[2])

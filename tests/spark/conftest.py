@@ -34,6 +34,19 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def empty_catalog(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test finds what another left in the catalog: names that are taken there are refused."""
+    yield
+    if "spark" in request.fixturenames:
+        session: SparkSession = request.getfixturevalue("spark")
+        views = {row.viewName for row in session.sql("SHOW VIEWS").collect() if not row.isTemporary}
+        for row in session.sql("SHOW TABLES").collect():
+            if not row.isTemporary:
+                kind = "VIEW" if row.tableName in views else "TABLE"
+                session.sql(f"DROP {kind} IF EXISTS spark_catalog.default.`{row.tableName}`")
+
+
 @pytest.fixture(scope="session")
 def connect_url(spark: SparkSession) -> str:
     return f"sc://{HOST}:{spark.conf.get(PORT)}"

@@ -161,7 +161,8 @@ class DeltaTargetHarness:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = self._session(spark)
         self._folder = folder / f"target-{uuid.uuid4().hex}"
-        self._name = f"shown_{uuid.uuid4().hex}"
+        self._job_id = uuid.uuid4().hex
+        self._name = f"shown_{self._job_id}"
 
     @staticmethod
     def _session(spark: SparkSession) -> SparkSession:
@@ -171,10 +172,11 @@ class DeltaTargetHarness:
         return session
 
     def _path(self, generation: int) -> str:
-        return str(self._folder / f"{generation}")
+        return str(self._folder / f"shown-{self._job_id}-{generation}")
 
     def target(self, generation: int = 1) -> DeltaTarget:
-        return DeltaTarget(self._session(self._spark), self._path(generation), COLUMNS, ("id",), self._name)
+        session, path = self._session(self._spark), self._path(generation)
+        return DeltaTarget(session, path, COLUMNS, ("id",), self._name, job_id=self._job_id)
 
     def frame(self, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         return local_frame(self._spark, [tuple(row) for row in rows], COLUMNS)

@@ -110,7 +110,7 @@ class Lake:
     def kept(self, resource: str) -> None:
         """Nothing keeps a log."""
 
-    def remove(self, resource: str) -> None:
+    def remove(self, job: Job, resource: str) -> None:
         kind, _, name = resource.partition(":")
         if kind == "path":
             remove_tree(name)

@@ -80,7 +80,7 @@ def _has_runner(engine: Engine, jobs: Sequence[Job]) -> bool:
 
 def _wait(where: Project, engine: Engine, jobs: Sequence[Job], timeout_s: float | None, *, gone: bool) -> None:
     """Ctrl-C leaves the jobs as they are, after the step that is done here, if there is one; the second at once."""
-    if not any(status.runs for status in engine.statuses()):
+    if engine.needs_spark() and not any(status.runs for status in engine.statuses()):
         assert engine.spark is not None  # started here, where the spinner has the terminal for itself
     stop, over, names = threading.Event(), threading.Event(), {job.name for job in jobs}
     picture = None if where.json else Picture(beside=True)

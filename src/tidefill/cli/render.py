@@ -197,14 +197,14 @@ def age(seconds: float) -> str:
     return " ".join(duration(seconds).split()[:2])
 
 
-def lag(versions: int | None, seconds: float | None) -> str:
-    """`lag 2 versions, 4 s`, as far as it is known; empty if it is not."""
+def lag(versions: int | None, seconds: float | None, *, at_least: bool = False) -> str:
+    """`lag 2 versions, 4 s`, as far as it is known; empty if it is not. `at_least`: it may have grown since."""
     if versions == 0:
-        return "no lag"
+        return "" if at_least else "no lag"
     parts = [] if versions is None else [f"{versions} version{'s' * (versions != 1)}"]
     if seconds is not None:
         parts.append(duration(seconds))
-    return f"lag {', '.join(parts)}" if parts else ""
+    return f"lag {'at least ' * at_least}{', '.join(parts)}" if parts else ""
 
 
 # Jobs.
@@ -345,10 +345,11 @@ def _facts(status: Status) -> list[str]:
     filling = status.state == Life.BACKFILLING.value
     working = filling and status.runs
     facts = [
+        f"{status.doing} for {duration(status.doing.for_s)}" if status.doing is not None else "",
         f"{count(status.rows_per_s)} rows/s" if working and status.rows_per_s >= 0.1 else "",
         f"{count(status.rows)} rows" if status.rows > 0 and status.state != Life.LIVE.value else "",
         f"{duration(status.eta_s)} left" if working and status.eta_s is not None else "",
-        lag(status.lag_versions, status.lag_s) if status.waiting != Reason.IDLE.value else "",
+        _lag(status),
         _log(status),
         f"version {status.version}" if status.version is not None and not filling else "",
         f"generation {status.generation}" if filling and status.generation > 1 else "",
@@ -356,6 +357,12 @@ def _facts(status: Status) -> list[str]:
         f"asked to {' and '.join(status.wishes)}" if status.wishes else "",
     ]
     return [fact for fact in facts if fact]
+
+
+def _lag(status: Status) -> str:
+    if status.waiting == Reason.IDLE.value:
+        return ""
+    return lag(status.lag_versions, status.lag_s, at_least=status.doing is not None)
 
 
 def _log(status: Status) -> str:

@@ -79,6 +79,20 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Doing:
+    """The step that the lease's holder began at `began_s` and has not reported yet. `kind`: a `StepKind`. `chunks` and
+    `ranges` (JSON): what is filled. `rows`: about how many; of a verification, how many were compared before.
+    `usual_s`: how long the step before it took."""
+
+    kind: str
+    began_s: float
+    chunks: int = 0
+    rows: int = 0
+    ranges: str = ""
+    usual_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
     the generation is built from, where something else may take its name. `unread_settings`: the settings as the store
@@ -105,6 +119,7 @@ class Job:
     failure: Failure | None = None
     waiting: str = ""
     progress: Progress | None = None
+    doing: Doing | None = None
     ended_at_s: float = 0.0
     unread_settings: str = ""
 
@@ -214,7 +229,7 @@ def acquire(
             return job if fresh else replace(job, lease=replace(job.lease, until_s=now_s + ttl_s))
         if is_held(job.lease, now_s, ttl_s, is_gone):
             return job
-        return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s))
+        return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s), doing=None)
 
     return acquired
 
@@ -237,7 +252,7 @@ def renew(owner: str, now_s: float, ttl_s: float) -> Callable[[Job], Job]:
 
 def release_lease(job: Job) -> Job:
     """Let others take it at once."""
-    return replace(job, lease=replace(job.lease, owner="", until_s=0.0))
+    return replace(job, lease=replace(job.lease, owner="", until_s=0.0), doing=None)
 
 
 def release_own(owner: str) -> Callable[[Job], Job]:
@@ -247,6 +262,16 @@ def release_own(owner: str) -> Callable[[Job], Job]:
 
 def _is_of(job: Job, owner: str) -> bool:
     return job.lease.owner == owner
+
+
+def ends_step(change: Callable[[Job], Job]) -> Callable[[Job], Job]:
+    """The change; unless it begins a step, no step is under way after it."""
+
+    def changed(job: Job) -> Job:
+        after = change(job)
+        return after if after.doing is None or after.doing is not job.doing else replace(after, doing=None)
+
+    return changed
 
 
 def happened(event: Event, wish_number: int | None = None, **changes: Any) -> Callable[[Job], Job]:
@@ -339,6 +364,7 @@ def job_from_json(data: Any) -> Job:
     """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
     try:
         fields = {name: data.get(name, "") if name == "source" else data[name] for name in _PLAIN}
+        data = {"doing": None, **data}  # a row of an earlier release has none
         for name, kind in _NESTED.items():
             fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])
         if fields["settings"] is None:
@@ -359,7 +385,13 @@ def _nested(kind: Any, data: Any) -> Any:
         raise
 
 
-_NESTED: dict[str, Any] = {"settings": Settings, "lease": Lease, "failure": Failure, "progress": Progress}
-_MAY_BE_NONE = ("failure", "progress")
+_NESTED: dict[str, Any] = {
+    "settings": Settings,
+    "lease": Lease,
+    "failure": Failure,
+    "progress": Progress,
+    "doing": Doing,
+}
+_MAY_BE_NONE = ("failure", "progress", "doing")
 _OTHERWISE = (*_NESTED, "life", "pause", "resources", "unread_settings")
 _PLAIN = tuple(name for name in Job.__dataclass_fields__ if name not in _OTHERWISE)

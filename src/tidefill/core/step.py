@@ -59,6 +59,16 @@ class Write(Enum):
     REPLACE = "replace"
 
 
+class StepKind(Enum):
+    """What a step does, as a person is told of it: fill chunks, take in changes, both, compute all rows, or compare."""
+
+    FILL = "fill"
+    FORWARD = "forward"
+    BOTH = "both"
+    FULL = "full"
+    VERIFY = "verify"
+
+
 class Reason(Enum):
     """What a job waits for, in the words that a person reads."""
 
@@ -461,6 +471,16 @@ def _refuse_another_upstream(state: JobState, glimpse: Glimpse) -> None:
                 detail=f"Its identity was {known.identity} and is {look.head.identity}.",
                 hint="RESYNC the job to build it anew from the new table, or drop it.",
             )
+
+
+def kind_of(state: JobState, step: Step) -> StepKind:
+    """What the step does to this state."""
+    if step.write is Write.REPLACE:
+        return StepKind.FULL
+    moved = any(newer(version, state.versions[table]) for table, version in step.versions.items() if state.step)
+    if step.chunks:
+        return StepKind.BOTH if moved else StepKind.FILL
+    return StepKind.FORWARD if state.step else StepKind.FILL
 
 
 def apply(state: JobState, step: Step) -> JobState:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tidefill.views.texts import HIDDEN, MARK
 
 __all__ = ["HIDDEN", "MARK", "quoted", "table_at"]
+
+NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
 
 
 def quoted(name: str) -> str:

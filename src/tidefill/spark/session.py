@@ -75,10 +75,10 @@ def local_session(
     A process has one Spark. If there is one already, or the process was started by one, it is returned as it is, if it
     has Delta."""
     try:
-        from pyspark import SparkContext
+        from pyspark import SparkContext as _  # noqa: F401
     except ImportError:  # the client for Spark Connect alone
         raise MissingExtra("a local Spark is not installed", hint="pip install 'tidefill[spark]'") from None
-    if is_remote() or SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if runs_here():
         return check_session(SparkSession.builder.getOrCreate())
     _require_java()
     _silence_errors_we_handle()
@@ -89,6 +89,15 @@ def local_session(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def runs_here() -> bool:
+    """Whether this process has a Spark, or was started by one."""
+    try:
+        from pyspark import SparkContext
+    except ImportError:
+        return is_remote()
+    return is_remote() or SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def remote_session(url: str, settings: Mapping[str, str]) -> SparkSession:

@@ -253,6 +253,13 @@ def _waits(status: Status) -> str:
     return f"{status.failure.fact} [{status.failure.code}]" if status.failure is not None else status.waiting
 
 
+def _does(status: Status) -> Iterator[tuple[str, object]]:
+    """The step that is under way, if one is."""
+    if status.doing is not None:
+        yield "doing", ": ".join(part for part in (str(status.doing), ", ".join(status.doing.ranges)) if part)
+        yield "for seconds", round(status.doing.for_s)
+
+
 def _job(job: Job) -> Result:
     status = job.status()
     defined = [] if status.kind == UNKNOWN else [*_defined(job.definition())]
@@ -280,6 +287,7 @@ def _stands(status: Status) -> Iterator[tuple[str, object]]:
     yield "versions behind", status.lag_versions
     yield "seconds behind", None if status.lag_s is None else round(status.lag_s)
     yield "log kept for it", None if status.log_bytes is None else size_text(status.log_bytes)
+    yield from _does(status)
     yield "waiting for", status.waiting or None
     yield "asked to", ", ".join(status.wishes) or None
     yield "generation", status.generation

@@ -8,7 +8,6 @@ Delta skips a transaction number that it has seen, in silence; so the caller rea
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 from urllib.parse import unquote
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
@@ -41,6 +39,7 @@ from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.rowwise import same
 from tidefill.spark.session import having_set, without_conclusions
 from tidefill.spark.widening import holds, widened
+from tidefill.targets import catalog
 from tidefill.targets.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
 
 RECENT_COMMITS = 20
@@ -54,7 +53,6 @@ OPTIMIZE_SETTINGS = {  # small files are put together, large ones are left alone
     "spark.databricks.delta.optimize.minFileSize": str(16 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
 }
-NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
 HARMLESS = frozenset(
     {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL"}
 )
@@ -78,7 +76,8 @@ class _Counted:
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
     settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
-    digits. Without a key it is only ever replaced."""
+    digits. Without a key it is only ever replaced. `job_id`: the job whose earlier views in the catalog it may
+    replace."""
 
     def __init__(
         self,
@@ -89,6 +88,7 @@ class DeltaTarget:
         name: str,
         *,
         rounded: Sequence[str] = (),
+        job_id: str = "",
     ) -> None:
         self._spark = session
         self._path = path
@@ -96,6 +96,7 @@ class DeltaTarget:
         self._key = tuple(key)
         self._name = name
         self._rounded = tuple(rounded)
+        self._job_id = job_id
         self._is_published = False
         self.resources: tuple[str, ...] = (f"path:{path}", f"view:{name}@{path}")
 
@@ -345,14 +346,15 @@ class DeltaTarget:
             finally:
                 keys.unpersist()
 
+    def check_name(self) -> None:
+        """Raise NameTaken if `publish` would."""
+        catalog.check_name(self._spark, self._name, self._path, self._job_id)
+
     def publish(self) -> None:
-        """A view in the session's catalog that shows the user's columns, where the catalog takes such a name; it is
-        replaced in one go."""
+        """A view in the session's catalog that shows the user's columns."""
         self._is_published = True
-        if NAME_IN_CATALOG.fullmatch(self._name):
-            shown = ", ".join(quoted(name) for name in self._schema.fieldNames() if not name.startswith(HIDDEN))
-            with translated():
-                self._spark.sql(f"CREATE OR REPLACE VIEW {quoted(self._name)} AS SELECT {shown} FROM {self._table}")
+        shown = [name for name in self._schema.fieldNames() if not name.startswith(HIDDEN)]
+        catalog.publish(self._spark, self._name, self._path, self._job_id, shown)
 
 
 def _bare(rows: DataFrame) -> DataFrame:
@@ -362,19 +364,6 @@ def _bare(rows: DataFrame) -> DataFrame:
         kept = {name: text for name, text in field.metadata.items() if name == "comment"}
         columns.append(f.col(quoted(field.name)).alias(field.name, metadata=kept))
     return rows.select(*columns)
-
-
-def unpublish(spark: SparkSession, name: str, path: str) -> None:
-    """Remove the view of that name from the session's catalog, if it still shows the table at the path."""
-    if not NAME_IN_CATALOG.fullmatch(name):
-        return
-    with translated():
-        try:
-            shown = spark.sql(f"SHOW CREATE TABLE {quoted(name)}").collect()[0][0]
-        except AnalysisException:
-            return
-        if table_at(path) in shown:
-            spark.sql(f"DROP VIEW IF EXISTS {quoted(name)}")
 
 
 @contextmanager

@@ -183,7 +183,7 @@ class Several(Scripted):
         path = self.path(job, job.published or 0)
         return lambda: self.catalog.tables.get(path)
 
-    def remove(self, resource: str) -> None:
+    def remove(self, job: Job, resource: str) -> None:
         """Remove what a job made (the runner's port)."""
         self.world.effect("resource.remove")
         self.catalog.tables.pop(resource.partition(":")[2], None)

@@ -178,7 +178,7 @@ class Simulation(Scripted):
         target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
         return Backfill({"t": upstream}, self.query.make(), target, self.world.new_uuid, few_rows=FEW_ROWS)
 
-    def remove(self, resource: str) -> None:
+    def remove(self, job: Job, resource: str) -> None:
         """Remove what a job made (the runner's port)."""
         self.world.effect("resource.remove")
         kind, _, name = resource.partition(":")
