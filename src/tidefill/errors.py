@@ -42,6 +42,13 @@ class Unavailable(RetryLater):
     code = "UNAVAILABLE"
 
 
+class Unexplained(Unavailable):
+    """A query failed for a reason that is not known to pass, nor to stay. A job that meets the same one again and again
+    stops: KEEPS_FAILING."""
+
+    code = "UNEXPLAINED"
+
+
 class CommitConflict(RetryLater):
     """Someone committed to the target at the same moment. Read the state again and plan again."""
 
@@ -207,6 +214,12 @@ class QueryFailed(Stopped):
     """Spark refuses the query, or a value in it; trying again gives the same."""
 
     code = "QUERY_FAILED"
+
+
+class KeepsFailing(Stopped):
+    """Again and again the job met the same error, of which nobody knows whether it will pass. The detail has it."""
+
+    code = "KEEPS_FAILING"
 
 
 class JobFailed(Stopped):

@@ -52,11 +52,13 @@ from tidefill.errors import (
     CommitConflict,
     Conflict,
     Fenced,
+    KeepsFailing,
     LogGivenUp,
     NotYet,
     RetryLater,
     TidefillError,
     Unavailable,
+    Unexplained,
     UnknownJob,
     Unreadable,
 )
@@ -67,6 +69,7 @@ LEASE_S = 60.0
 BACKOFF_MAX_S = 30.0
 POLL_S = 1.0
 RECHECK_S = 60.0
+SAME_FAILURES_MAX = 10  # with the back-off three minutes: a node that restarts, or a moved shuffle, takes less
 
 LOG = logging.getLogger("tidefill.runner")
 logging.getLogger("tidefill").addHandler(logging.NullHandler())  # who wants to read it says where
@@ -173,6 +176,7 @@ class Runner:
         self._ticking = Ticking(store, reads)
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
+        self._unexplained: dict[str, tuple[str, int]] = {}
 
     def turn(self, job_id: str) -> Turn:
         """One round for one job; every error ends here."""
@@ -189,6 +193,7 @@ class Runner:
         try:
             turn = self._advance(job)
             self._failures.pop(job_id, None)
+            self._unexplained.pop(job_id, None)
             if job_id in self._active:
                 self._active[job_id].failed = 0
             return turn
@@ -550,12 +555,21 @@ class Runner:
             active.failed = 0 if isinstance(error, (NotYet, CommitConflict)) else active.failed + 1
         if isinstance(error, CommitConflict):
             return Turn(False, 0.0)
+        if isinstance(error, Unexplained) and self._is_told_too_often(job.id, error):
+            return self._fail(job, _keeps_failing(job, error))
         with suppress(TidefillError):
             if active is not None and self._gave_up_the_log(job, failed=active.failed):
                 return Turn(True, None)
         with suppress(TidefillError):
             self._change(job, lambda row: replace(row, waiting=error.fact))
         return self._back_off(job.id)
+
+    def _is_told_too_often(self, job_id: str, error: Unexplained) -> bool:
+        """Whether the job has met just this error so often, one time after the other, that it will not pass."""
+        fact, times = self._unexplained.get(job_id, ("", 0))
+        times = times + 1 if fact == error.fact else 1
+        self._unexplained[job_id] = (error.fact, times % SAME_FAILURES_MAX)  # whoever resumes it begins anew
+        return times == SAME_FAILURES_MAX
 
     def _back_off(self, job_id: str) -> Turn:
         failures = self._failures.get(job_id, 0) + 1
@@ -614,6 +628,14 @@ class Runner:
     def _event(self, job: Job, text: str) -> None:
         LOG.info("%s: %s", job.name, text, extra={"data": {"job": job.id, "generation": job.generation}})
         self._store.add_event(job.id, self._clock.now_s(), text)
+
+
+def _keeps_failing(job: Job, error: Unexplained) -> KeepsFailing:
+    return KeepsFailing(
+        f"{job.name} has failed {SAME_FAILURES_MAX} times in a row for the same reason",
+        detail=f"{error.fact}: {error.detail}" if error.detail else error.fact,
+        hint="The log of Tidefill and that of Spark have more. Mend the reason, then RESUME the job.",
+    )
 
 
 def _lag(state: JobState, glimpse: Glimpse) -> Lag:
