@@ -49,6 +49,13 @@ class Unexplained(Unavailable):
     code = "UNEXPLAINED"
 
 
+class SparkLost(RetryLater):
+    """The Spark session that was given to the engine is gone, so the run ends. The jobs go on when one runs them with
+    another session."""
+
+    code = "SPARK_LOST"
+
+
 class CommitConflict(RetryLater):
     """Someone committed to the target at the same moment. Read the state again and plan again."""
 
