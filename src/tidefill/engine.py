@@ -50,9 +50,12 @@ from tidefill.errors import (
     InvalidSetting,
     JobFailed,
     NotYet,
+    RetryLater,
+    SparkLost,
     StoreUnreadable,
     TidefillError,
     TimedOut,
+    Unavailable,
     UnknownJob,
     UnknownTable,
     Unreadable,
@@ -216,6 +219,23 @@ class Engine:
         else:
             spark = self._given() if callable(self._given) else check_session(self._given)
         return Lake(spark, self._warehouse, self._databases)
+
+    def _lost(self, error: Exception) -> RetryLater | None:
+        """What to raise if the error came because Spark is gone: another one is started next time, unless the session
+        was given."""
+        if self._made is None:
+            return None
+        from tidefill.spark.session import forget, is_gone
+
+        if not is_gone(self._made.spark, error):
+            return None
+        detail = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        if self._given is not None and not callable(self._given):
+            hint = "Start Spark again, then run the jobs with a new session. They go on from where they are."
+            return SparkLost("the Spark session that was given is gone", detail=detail, hint=hint)
+        forget(self._made.spark)
+        self._made = None
+        return Unavailable("Spark does not answer any more, so another session is started", detail=detail)
 
     # Tables.
 
@@ -547,7 +567,7 @@ class Engine:
         runner = Runner(
             self._store, self._clock, self._build, _Made(self), self._owner, lambda: uuid.uuid4().hex,
             start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
-            hurry=hurry, reads=self._reads_in_step,
+            hurry=hurry, reads=self._reads_in_step, lost=self._lost,
         )  # fmt: skip
         return Service(self._store, runner, self._clock, self._owner, _share_an_input)
 

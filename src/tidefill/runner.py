@@ -56,6 +56,7 @@ from tidefill.errors import (
     LogGivenUp,
     NotYet,
     RetryLater,
+    SparkLost,
     TidefillError,
     Unavailable,
     Unexplained,
@@ -157,11 +158,13 @@ class Runner:
         is_gone: Callable[[str], bool] = lambda _: False,
         hurry: bool = False,
         reads: Callable[[Sequence[Job]], Reads] = lambda _: {},
+        lost: Callable[[Exception], RetryLater | None] = lambda _: None,
     ) -> None:
         """`start` and `forward_s`: the size of a chunk, and the time of a step without one, that are assumed before any
         was seen. `source`: what it is that a job reads now; empty if that cannot be replaced, or is not there.
         `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag.
-        `reads`: what each of these jobs reads."""
+        `reads`: what each of these jobs reads. `lost`: what to raise if the error came because the engine under all
+        machines is gone; SparkLost ends the run."""
         self._store = store
         self._clock = clock
         self._build = build
@@ -173,6 +176,7 @@ class Runner:
         self._hurry = hurry
         self._source = source
         self._is_gone = is_gone
+        self._lost = lost
         self._ticking = Ticking(store, reads)
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
@@ -191,7 +195,7 @@ class Runner:
             self._let_go(job_id)
             return Turn(False)
         try:
-            turn = self._advance(job)
+            turn = self._advance_unless_lost(job)
             self._failures.pop(job_id, None)
             self._unexplained.pop(job_id, None)
             if job_id in self._active:
@@ -200,6 +204,8 @@ class Runner:
         except (Conflict, UnknownJob):
             self._let_go(job_id)
             return Turn(False)
+        except SparkLost:
+            raise
         except RetryLater as error:
             return self._retry(job, error)
         except TidefillError as error:
@@ -207,6 +213,22 @@ class Runner:
         except Exception as error:
             LOG.exception("a bug, in the job %s", job.name)
             return self._fail(job, Bug(f"unexpected {type(error).__name__}", detail=str(error)))
+
+    def _advance_unless_lost(self, job: Job) -> Turn:
+        """If what all machines work with is gone, they are of no use either."""
+        try:
+            return self._advance(job)
+        except (Conflict, UnknownJob, NotYet, CommitConflict):
+            raise
+        except Exception as error:
+            lost = self._lost(error)
+            if lost is None:
+                raise
+            LOG.warning("%s: %s", lost.fact, lost.detail)
+            for job_id in tuple(self._active):
+                with suppress(Exception):
+                    self._active.pop(job_id).machine.close_heads()
+            raise lost from error
 
     def _advance(self, job: Job) -> Turn:
         """Wishes first, then one step."""
