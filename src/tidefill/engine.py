@@ -569,7 +569,7 @@ class Engine:
             start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
             hurry=hurry, reads=self._reads_in_step, lost=self._lost,
         )  # fmt: skip
-        return Service(self._store, runner, self._clock, self._owner, _share_an_input)
+        return Service(self._store, runner, self._clock, self._owner, _share_an_input, runner.let_go)
 
     def _verify(self, row: Row) -> Verified:
         """Piece by piece: each is compared with the job as it is then, which goes on meanwhile."""

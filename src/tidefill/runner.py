@@ -97,6 +97,7 @@ class Machine(Protocol):
     def publish(self) -> None: ...
     def release(self, versions: Mapping[Table, Version]) -> None: ...
     def close_heads(self) -> None: ...
+    def let_go(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,7 +640,13 @@ class Runner:
         """Forget what this process remembers of the job."""
         active = self._active.pop(job_id, None)
         if active is not None:
-            active.machine.close_heads()
+            active.machine.let_go()
+
+    def let_go(self) -> None:
+        """Forget all jobs: nobody will ask for a turn again."""
+        for job_id in tuple(self._active):
+            with suppress(TidefillError):
+                self._let_go(job_id)
 
     def _change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
         after = self._store.change(job.id, jobs.fenced(job.lease.fence, change))

@@ -39,16 +39,24 @@ class Turns(Protocol):
 
 
 class Service:
-    """`wakes(worked, other)`: whether `other` may have something to do because `worked` had."""
+    """`wakes(worked, other)`: whether `other` may have something to do because `worked` had. `let_go`: ends what the
+    runner holds, when no turn will follow."""
 
     def __init__(
-        self, store: Store, runner: Turns, clock: Clock, owner: str, wakes: Callable[[Job, Job], bool]
+        self,
+        store: Store,
+        runner: Turns,
+        clock: Clock,
+        owner: str,
+        wakes: Callable[[Job, Job], bool],
+        let_go: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._runner = runner
         self._clock = clock
         self._owner = owner
         self._wakes = wakes
+        self._let_go = let_go
         self._due: dict[str, _Due] = {}
 
     def run(self, stop: threading.Event, until: Callable[[], bool] = lambda: False) -> None:
@@ -67,9 +75,12 @@ class Service:
         try:
             yield
         finally:
-            done.set()
-            beating.join()
-            self._release()
+            try:
+                self._let_go()
+            finally:
+                done.set()
+                beating.join()
+                self._release()
 
     def round(self, stop: threading.Event) -> float:
         """One turn of each job that is due; in how many seconds the next is."""
