@@ -70,7 +70,7 @@ LEASE_S = 60.0
 BACKOFF_MAX_S = 30.0
 POLL_S = 1.0
 RECHECK_S = 60.0
-SAME_FAILURES_MAX = 10  # with the back-off three minutes: a node that restarts, or a moved shuffle, takes less
+SAME_FAILURES_MAX = 10  # over two minutes, with the back-off: longer than a lost executor is missed
 
 LOG = logging.getLogger("tidefill.runner")
 logging.getLogger("tidefill").addHandler(logging.NullHandler())  # who wants to read it says where
@@ -184,7 +184,7 @@ class Runner:
         self._unexplained: dict[str, tuple[str, int]] = {}
 
     def turn(self, job_id: str) -> Turn:
-        """One round for one job; every error ends here."""
+        """One round for one job; every error but SparkLost ends here."""
         try:
             job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone))
         except UnknownJob:

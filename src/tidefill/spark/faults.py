@@ -285,10 +285,12 @@ def _told(error: PySparkException) -> tuple[str, str]:
 
 @contextmanager
 def translated(missing: type[TidefillError] = TargetTouched) -> Iterator[None]:
-    """Errors of Spark inside become errors of ours. Classic Spark lets some of Java's through as they are."""
+    """Errors of Spark inside become errors of ours. Classic Spark lets some of Java's through as they are, and those of
+    the connection to a Java that is gone; Spark Connect does so too where it clones a session."""
     try:
         yield
     except Exception as error:
-        if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
+        of_spark = isinstance(error, (PySparkException, ConnectionError))
+        if of_spark or type(error).__module__.startswith(("py4j", "grpc")):
             raise translate(error, missing) from error
         raise

@@ -267,7 +267,8 @@ def _end(gateway: Any, folder: Path) -> None:
     """Java ends when its input does, and is waited for, because it writes into the folder until then."""
     with suppress(Exception):
         gateway.shutdown()
-    gateway.proc.stdin.close()
+    with suppress(OSError):
+        gateway.proc.stdin.close()
     with suppress(TimeoutExpired):
         gateway.proc.wait(END_S_MAX)
     shutil.rmtree(folder, ignore_errors=True)
