@@ -81,13 +81,15 @@ class Backfill(Generic[F]):
         by_key: bool = False,
         few_rows: int = FEW_ROWS,
         first_rows: Callable[[], int | None] = lambda: None,
+        let_go: Callable[[], None] = lambda: None,
     ) -> None:
         """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: up to
         so many that were written it is not asked how many there are. `first_rows`: how many may be taken in at first,
-        if anything is known of their size."""
+        if anything is known of their size. `let_go`: ends whatever is kept in memory from one step to the next."""
         self._by_key = by_key
         self.first_rows = first_rows
         self._few_rows = few_rows
+        self._let_go = let_go
         self._upstreams = upstreams
         self._derivation = derivation
         self._target = target
@@ -169,6 +171,11 @@ class Backfill(Generic[F]):
         """Hold nothing open."""
         for table in tuple(self._heads):
             self._close(table)
+
+    def let_go(self) -> None:
+        """Hold nothing open, and nothing in memory: nobody will ask this machine again."""
+        self.close_heads()
+        self._let_go()
 
     def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen:
         """All that the plan needs, and no more."""

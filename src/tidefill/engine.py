@@ -52,6 +52,8 @@ from tidefill.errors import (
     JobFailed,
     NotOurs,
     NotYet,
+    RetryLater,
+    SparkLost,
     StoreUnreadable,
     TidefillError,
     TimedOut,
@@ -253,6 +255,23 @@ class Engine:
         """Whether a runner of this store would start Spark: not if all jobs are to end, and none is in a catalog."""
         rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED]
         return any(not ends(row) or (row.published is not None and self._may_have_views()) for row in rows)
+
+    def _lost(self, error: Exception) -> RetryLater | None:
+        """What to raise if the error came because Spark is gone: another one is started next time, unless the session
+        was given."""
+        if self._made is None:
+            return None
+        from tidefill.spark.session import forget, is_gone
+
+        if not is_gone(self._made.spark, error):
+            return None
+        detail = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        if self._given is not None and not callable(self._given):
+            hint = "Start Spark again, then run the jobs with a new session. They go on from where they are."
+            return SparkLost("the Spark session that was given is gone", detail=detail, hint=hint)
+        forget(self._made.spark)
+        self._made = None
+        return Unavailable("Spark does not answer any more, so another session is started", detail=detail)
 
     # Tables.
 
@@ -601,9 +620,9 @@ class Engine:
         runner = Runner(
             self._store, self._clock, self._build, _Made(self), owner, lambda: uuid.uuid4().hex,
             start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
-            hurry=hurry, reads=self._reads_in_step, log=self._log.logger,
+            hurry=hurry, reads=self._reads_in_step, log=self._log.logger, lost=self._lost,
         )  # fmt: skip
-        return Service(self._store, runner, self._clock, owner, _share_an_input, self._log.logger)
+        return Service(self._store, runner, self._clock, owner, _share_an_input, self._log.logger, runner.let_go)
 
     def _others_run(self, job_id: str) -> bool | None:
         """Whether a live runner has the job; None if none has, but one has other jobs, and so may come to this one."""

@@ -42,6 +42,20 @@ class Unavailable(RetryLater):
     code = "UNAVAILABLE"
 
 
+class Unexplained(Unavailable):
+    """A query failed for a reason that is not known to pass, nor to stay. A job that meets the same one again and again
+    stops: KEEPS_FAILING."""
+
+    code = "UNEXPLAINED"
+
+
+class SparkLost(RetryLater):
+    """The Spark session that was given to the engine is gone, so the run ends. The jobs go on when one runs them with
+    another session."""
+
+    code = "SPARK_LOST"
+
+
 class DiskFull(RetryLater):
     """A disk has no room, or fails when it is written. What was there before is unharmed."""
 
@@ -231,6 +245,12 @@ class QueryFailed(Stopped):
     """Spark refuses the query, or a value in it; trying again gives the same."""
 
     code = "QUERY_FAILED"
+
+
+class KeepsFailing(Stopped):
+    """Again and again the job met the same error, of which nobody knows whether it will pass. The detail has it."""
+
+    code = "KEEPS_FAILING"
 
 
 class JobFailed(Stopped):

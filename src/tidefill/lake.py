@@ -6,7 +6,7 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -574,7 +574,16 @@ class Lake:
             sizes = [upstream.size() for upstream in walked]
             return first_rows(sum(rows for rows, _ in sizes), sum(size for _, size in sizes)) if sizes else None
 
-        return Backfill(upstreams, derivation, target, lambda: uuid.uuid4().hex, by_key=by_key, first_rows=first)
+        def let_go() -> None:
+            for part in (derivation, *upstreams.values()):
+                if isinstance(part, (View, DeltaUpstream)):
+                    with suppress(Exception):  # what a Spark that is gone has kept is gone too
+                        part.let_go()
+
+        return Backfill(
+            upstreams, derivation, target, lambda: uuid.uuid4().hex,
+            by_key=by_key, first_rows=first, let_go=let_go,
+        )  # fmt: skip
 
     def _meaning_of(self, semantics: dict[str, str]) -> SparkSession:
         session = job_session(self.spark)

@@ -54,13 +54,16 @@ from tidefill.errors import (
     CommitConflict,
     Conflict,
     Fenced,
+    KeepsFailing,
     LogGivenUp,
     NameTaken,
     NotOurs,
     NotYet,
     RetryLater,
+    SparkLost,
     TidefillError,
     Unavailable,
+    Unexplained,
     UnknownJob,
     Unreadable,
 )
@@ -71,6 +74,7 @@ LEASE_S = 60.0
 BACKOFF_MAX_S = 30.0
 POLL_S = 1.0
 RECHECK_S = 60.0
+SAME_FAILURES_MAX = 10  # over two minutes, with the back-off: longer than a lost executor is missed
 
 LOG = logging.getLogger("tidefill.runner")
 logging.getLogger("tidefill").addHandler(logging.NullHandler())  # who wants to read it says where
@@ -98,6 +102,7 @@ class Machine(Protocol):
     def publish(self) -> None: ...
     def release(self, versions: Mapping[Table, Version]) -> None: ...
     def close_heads(self) -> None: ...
+    def let_go(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +167,14 @@ class Runner:
         hurry: bool = False,
         reads: Callable[[Sequence[Job]], Reads] = lambda _: {},
         log: logging.Logger = LOG,
+        lost: Callable[[Exception], RetryLater | None] = lambda _: None,
     ) -> None:
         """`start` and `forward_s`: the size of a chunk, and the time of a step without one, that are assumed before any
         was seen. `source`: what it is that a job reads, by these rows or now; empty if that cannot be replaced, or is
         not there.
         `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag.
-        `reads`: what each of these jobs reads."""
+        `reads`: what each of these jobs reads. `lost`: what to raise if the error came because the engine under all
+        machines is gone; SparkLost ends the run."""
         self._store = store
         self._clock = clock
         self._build = build
@@ -180,14 +187,17 @@ class Runner:
         self._source = source
         self._is_gone = is_gone
         self._log = log
+        self._lost = lost
         self._ticking = Ticking(store, reads)
         self._active: dict[str, _Active] = {}
         self._failures: dict[str, int] = {}
+        self._unexplained: dict[str, tuple[str, int]] = {}
         self._rows: Sequence[Job] | None = None
 
     def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn:
-        """One round for one job; every error ends here. `rows`: all jobs, as the caller has just read them; what others
-        do meanwhile is seen in the next turn. Without them the store is asked when they are needed."""
+        """One round for one job; every error but SparkLost ends here. `rows`: all jobs, as the caller has just read
+        them; what others do meanwhile is seen in the next turn. Without them the store is asked when they are
+        needed."""
         self._rows = rows
         try:
             job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone))
@@ -200,8 +210,9 @@ class Runner:
             self._let_go(job_id)
             return Turn(False)
         try:
-            turn = self._advance(job)
+            turn = self._advance_unless_lost(job)
             self._failures.pop(job_id, None)
+            self._unexplained.pop(job_id, None)
             if job_id in self._active:
                 self._active[job_id].failed = 0
             return turn
@@ -210,6 +221,8 @@ class Runner:
         except (Conflict, UnknownJob):
             self._let_go(job_id)
             return Turn(False)
+        except SparkLost:
+            raise
         except RetryLater as error:
             return self._retry(job, error)
         except TidefillError as error:
@@ -217,6 +230,22 @@ class Runner:
         except Exception as error:
             self._log.exception("a bug, in the job %s", job.name)
             return self._fail(job, Bug(f"unexpected {type(error).__name__}", detail=str(error)))
+
+    def _advance_unless_lost(self, job: Job) -> Turn:
+        """If what all machines work with is gone, they are of no use either."""
+        try:
+            return self._advance(job)
+        except (Conflict, UnknownJob, NotYet, CommitConflict):
+            raise
+        except Exception as error:
+            lost = self._lost(error)
+            if lost is None:
+                raise
+            self._log.warning("%s: %s", lost.fact, lost.detail)
+            for job_id in tuple(self._active):
+                with suppress(Exception):
+                    self._active.pop(job_id).machine.close_heads()
+            raise lost from error
 
     def _advance(self, job: Job) -> Turn:
         """Wishes first, then one step."""
@@ -600,12 +629,21 @@ class Runner:
         if isinstance(error, CommitConflict) and job.id not in self._failures:
             self._failures[job.id] = 0  # another one in a row backs off
             return Turn(False, 0.0)
+        if isinstance(error, Unexplained) and self._is_told_too_often(job.id, error):
+            return self._fail(job, _keeps_failing(job, error))
         with suppress(TidefillError):
             if active is not None and self._gave_up_the_log(job, failed=active.failed):
                 return Turn(True, None)
         with suppress(TidefillError):
             self._change(job, lambda row: replace(row, waiting=error.fact))
         return self._back_off(job.id)
+
+    def _is_told_too_often(self, job_id: str, error: Unexplained) -> bool:
+        """Whether the job has met just this error so often, one time after the other, that it will not pass."""
+        fact, times = self._unexplained.get(job_id, ("", 0))
+        times = times + 1 if fact == error.fact else 1
+        self._unexplained[job_id] = (error.fact, times % SAME_FAILURES_MAX)  # whoever resumes it begins anew
+        return times == SAME_FAILURES_MAX
 
     def _back_off(self, job_id: str) -> Turn:
         failures = self._failures.get(job_id, 0) + 1
@@ -653,7 +691,13 @@ class Runner:
         """Forget what this process remembers of the job."""
         active = self._active.pop(job_id, None)
         if active is not None:
-            active.machine.close_heads()
+            active.machine.let_go()
+
+    def let_go(self) -> None:
+        """Forget all jobs: nobody will ask for a turn again."""
+        for job_id in tuple(self._active):
+            with suppress(TidefillError):
+                self._let_go(job_id)
 
     def _change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
         after = self._store.change(job.id, jobs.fenced(job.lease.fence, jobs.ends_step(change)))
@@ -670,6 +714,14 @@ def _doing(state: JobState, step: Step, began_s: float, usual_s: float) -> Doing
     chunks = [chunk for ranges in step.chunks.values() for chunk in ranges]
     ranges = json.dumps([[key_to_json(chunk.after), key_to_json(chunk.upto)] for chunk in chunks])
     return Doing(kind_of(state, step).value, began_s, len(chunks), step.rows, ranges, usual_s)
+
+
+def _keeps_failing(job: Job, error: Unexplained) -> KeepsFailing:
+    return KeepsFailing(
+        f"{job.name} has failed {SAME_FAILURES_MAX} times in a row for the same reason",
+        detail=f"{error.fact}: {error.detail}" if error.detail else error.fact,
+        hint="The log of Tidefill and that of Spark have more. Mend the reason, then RESUME the job.",
+    )
 
 
 def _lag(state: JobState, glimpse: Glimpse) -> Lag:

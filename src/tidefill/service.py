@@ -39,7 +39,8 @@ class Turns(Protocol):
 
 
 class Service:
-    """`wakes(worked, other)`: whether `other` may have something to do because `worked` had."""
+    """`wakes(worked, other)`: whether `other` may have something to do because `worked` had. `let_go`: ends what the
+    runner holds, when no turn will follow."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Service:
         owner: str,
         wakes: Callable[[Job, Job], bool],
         log: logging.Logger = LOG,
+        let_go: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._runner = runner
@@ -56,6 +58,7 @@ class Service:
         self._owner = owner
         self._wakes = wakes
         self._log = log
+        self._let_go = let_go
         self._due: dict[str, _Due] = {}
 
     def run(self, stop: threading.Event, until: Callable[[], bool] = lambda: False) -> None:
@@ -74,9 +77,12 @@ class Service:
         try:
             yield
         finally:
-            done.set()
-            beating.join()
-            self._release()
+            try:
+                self._let_go()
+            finally:
+                done.set()
+                beating.join()
+                self._release()
 
     def round(self, stop: threading.Event) -> float:
         """One turn of each job that is due; in how many seconds the next is. The store is read once, and again after

@@ -22,12 +22,19 @@ def about(error: type[TidefillError]) -> str:
     return " ".join((inspect.getdoc(error) or "").split())
 
 
+def below(group: type[TidefillError]) -> Iterator[type[TidefillError]]:
+    """The kinds of the group, each with its own kinds behind it."""
+    for kind in group.__subclasses__():
+        yield kind
+        yield from below(kind)
+
+
 def lines() -> Iterator[str]:
     """The page."""
     yield HEAD
     for group in TidefillError.__subclasses__():
         yield f"## {group.code} (exit code {group.exit_code})\n\n{about(group)}\n"
-        kinds = group.__subclasses__()
+        kinds = list(below(group))
         if kinds:
             yield "| code | what it means |\n|---|---|"
             yield from (f"| {kind.code} | {about(kind)} |" for kind in kinds)

@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -20,8 +21,9 @@ from functools import cache
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
+from urllib.parse import urlsplit
 
-from pyspark.errors import AnalysisException, PySparkException, PySparkImportError
+from pyspark.errors import AnalysisException, PySparkAssertionError, PySparkException, PySparkImportError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession, is_remote
 
@@ -41,6 +43,17 @@ COMMIT_CONF = (
 # Settings that let a scan skip what it cannot read, so that lost rows would look like deleted ones.
 LOSSY_CONF = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 CONCLUSIONS = "spark.sql.constraintPropagation.enabled"
+# How often a call over Spark Connect is tried again while the server does not answer: 19 seconds in all. PySpark's own
+# ten minutes would leave a job without a word for as long.
+CONNECT_RETRIES: dict[str, Any] = {
+    "max_retries": 7,
+    "initial_backoff": 50,
+    "backoff_multiplier": 4.0,
+    "max_backoff": 5000,
+}
+CONNECT_PORT = 15002  # what Spark Connect takes a URL without one to mean
+REACH_S_MAX = 5.0
+CAUSES_MAX = 20  # a chain of causes is short; one that refers to itself must end
 END_S_MAX = 10  # Java ends within a second; a stuck one must not keep the caller from ending
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -67,6 +80,18 @@ appender.file.strategy.max = 1
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A Java that this process has started, what PySpark has for it, and its folder."""
+
+    gateway: Any
+    context: Any
+    folder: Path
+
+
+_STARTED: list[_Started] = []
+
+
 def local_session(
     *, app_name: str = "tidefill", cores: int | None = None, extra_conf: Mapping[str, str] | None = None
 ) -> SparkSession:
@@ -78,6 +103,7 @@ def local_session(
         from pyspark import SparkContext as _  # noqa: F401
     except ImportError:  # the client for Spark Connect alone
         raise MissingExtra("a local Spark is not installed", hint="pip install 'tidefill[spark]'") from None
+    _forget_what_has_ended()
     if runs_here():
         return check_session(SparkSession.builder.getOrCreate())
     _require_java()
@@ -102,8 +128,11 @@ def runs_here() -> bool:
 
 def remote_session(url: str, settings: Mapping[str, str]) -> SparkSession:
     """A session of the Spark Connect server at the URL, with these settings."""
+    _require_reachable(url)
     try:
-        return check_session(SparkSession.builder.remote(url).config(map=dict(settings)).getOrCreate())
+        session = SparkSession.builder.remote(url).config(map=dict(settings)).getOrCreate()
+        _retry_for_a_short_time(session)
+        return check_session(session)
     except (ImportError, PySparkImportError) as error:
         raise MissingExtra(
             "the client of Spark Connect is not installed",
@@ -112,6 +141,88 @@ def remote_session(url: str, settings: Mapping[str, str]) -> SparkSession:
         ) from error
     except PySparkException as error:
         raise Unavailable("the Spark Connect server does not answer", detail=_first_line(error)) from error
+
+
+def _require_reachable(url: str) -> None:
+    """Unavailable if nobody listens there: the client would look for ten minutes before it said so. Through a proxy
+    only the client knows the way."""
+    if any(os.environ.get(name) for name in ("grpc_proxy", "https_proxy", "http_proxy")):
+        return
+    address = urlsplit(url)
+    try:
+        where = (address.hostname or "", address.port or CONNECT_PORT)
+        socket.create_connection(where, REACH_S_MAX).close()
+    except (OSError, ValueError) as error:
+        raise Unavailable("the Spark Connect server does not answer", detail=f"{url}: {error}") from error
+
+
+def _retry_for_a_short_time(session: Any) -> None:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(**CONNECT_RETRIES)])
+
+
+def is_gone(spark: SparkSession, error: BaseException) -> bool:
+    """Whether the error came because the session is of no use any more: its Java has ended, or its server does not
+    answer or is another one now. Java is asked; a server that is away cannot be, so there the error decides."""
+    if not hasattr(spark, "cloneSession"):
+        try:
+            _ = spark.version
+        except Exception:
+            return True
+        return False
+    remote: Any = spark
+    if remote.is_stopped:
+        return True
+    seen: BaseException | None = error
+    for _ in range(CAUSES_MAX):
+        if seen is None or _is_of_a_lost_session(seen):
+            return seen is not None
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _is_of_a_lost_session(error: Any) -> bool:
+    """(An assertion of PySpark's client: the answer is of another session than the question.)"""
+    if isinstance(error, PySparkException):
+        lost = (error.getCondition() or "").startswith("INVALID_HANDLE.SESSION")
+        return lost or isinstance(error, PySparkAssertionError) or _is_away(getattr(error, "getGrpcStatusCode", None))
+    return type(error).__module__.startswith("grpc") and _is_away(getattr(error, "code", None))
+
+
+def _is_away(status: Any) -> bool:
+    return callable(status) and getattr(status(), "name", "") == "UNAVAILABLE"
+
+
+def forget(spark: SparkSession) -> None:
+    """Let go of a session that is gone, so that the next one that is asked for is a new one."""
+    remote: Any = spark
+    if hasattr(remote, "cloneSession"):
+        remote.release_session_on_close = False  # nobody is there to be told
+        _stop(remote)
+        return
+    for started in _STARTED:
+        started.gateway.proc.kill()  # it does not answer, so it may be about to end
+        started.gateway.proc.wait()
+    _forget_what_has_ended()
+
+
+def _forget_what_has_ended() -> None:
+    """PySpark keeps the Spark of a process for ever and would give a dead one to whoever asks, so it is made to forget
+    one that was started here. (It has no public way for that.)"""
+    from pyspark import SparkContext
+
+    for started in tuple(_STARTED):
+        if started.gateway.proc.poll() is None:
+            continue
+        _STARTED.remove(started)
+        for _ in range(2):  # the first time it fails to tell Java, the second time it ends what it has here
+            with suppress(Exception):
+                started.context.stop()
+        _end(started.gateway, started.folder)
+        if SparkContext._gateway is started.gateway:
+            SparkContext._gateway = SparkContext._active_spark_context = None
+            SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def _start(settings: Mapping[str, str], folder: Path) -> SparkSession:
@@ -130,8 +241,10 @@ def _start(settings: Mapping[str, str], folder: Path) -> SparkSession:
         except PySparkException:
             raise _did_not_start(output.read_text(errors="replace")) from None
         atexit.register(_end, gateway, folder)
-    session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+    context = SparkContext(conf=conf, gateway=gateway)
+    session = SparkSession(context)
     atexit.register(_stop, session)
+    _STARTED.append(_Started(gateway, context, folder))
     return session
 
 
@@ -193,7 +306,8 @@ def _end(gateway: Any, folder: Path) -> None:
     """Java ends when its input does, and is waited for, because it writes into the folder until then."""
     with suppress(Exception):
         gateway.shutdown()
-    gateway.proc.stdin.close()
+    with suppress(OSError):
+        gateway.proc.stdin.close()
     with suppress(TimeoutExpired):
         gateway.proc.wait(END_S_MAX)
     shutil.rmtree(folder, ignore_errors=True)
@@ -282,6 +396,8 @@ def check_session(spark: SparkSession) -> SparkSession:
         condition = (error.getCondition() if isinstance(error, PySparkException) else None) or ""
         if condition.startswith("DELTA_") and not condition.startswith("DELTA_CONFIGURE_"):
             return spark
+        if is_gone(spark, error):
+            raise Unavailable("this Spark session does not answer any more", detail=_first_line(error)) from error
         raise BadInput(
             "this Spark session has no Delta, or only half of it",
             detail=f"asked for a Delta table it says: {_first_line(error)}",
@@ -303,6 +419,7 @@ def job_session(spark: SparkSession) -> SparkSession:
     job sets for its commits and its meaning is seen by nobody else."""
     if hasattr(spark, "cloneSession"):
         session: SparkSession = spark.cloneSession()
+        session.client.set_retry_policies(spark.client.get_retry_policies())
         _collect_at_exit()
     else:
         session = spark.newSession()

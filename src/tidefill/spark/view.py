@@ -140,6 +140,10 @@ class View:
             with nullcontext() if _reads_inputs(script.last) else without_conclusions(self._session):
                 return Merge(self._kept.plan(last), exact=True)
 
+    def let_go(self) -> None:
+        """Keep nothing of the last changes in Spark's memory."""
+        self._kept.let_go()
+
     def _reading(self) -> Reading:
         """What is small is read whole sooner than limits are found for it."""
         types, large = dict[str, str](), set[str]()

@@ -190,7 +190,7 @@ class DeltaUpstream:
     def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the change feed, which is kept for the step that follows. If few rows were written, and all are covered,
         to look for one of them that changed costs more than a step in vain would."""
-        self._let_go()
+        self.let_go()
         start, end = number_of(after), number_of(upto)
         if end <= start:
             return Changed.NOTHING
@@ -295,7 +295,8 @@ class DeltaUpstream:
         also = [WEIGHT] if WEIGHT in frame.columns else []
         return frame.select(*map(quoted, (*self._columns, *also)))
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Keep no changes in Spark's memory."""
         if self._netted is not None:
             self._netted.frame.unpersist()
             self._netted = None
@@ -375,7 +376,7 @@ class DeltaUpstream:
 
     def release(self, version: Version) -> None:
         """The changes that were kept for the step are of no use any more."""
-        self._let_go()
+        self.let_go()
 
 
 def check_columns(table: str, needed: Sequence[str], here: Sequence[str]) -> None:
