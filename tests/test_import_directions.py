@@ -39,7 +39,8 @@ IMPURE_MODULES = {
     "signal", "socket", "sqlite3", "subprocess", "tempfile", "threading", "time", "urllib",
 }  # fmt: skip
 IMPURE_NAMES = re.compile(r"(^|\.)(datetime\.(now|utcnow|today)|date\.today|uuid[14])$")
-NOT_ON_CONNECT = re.compile(r"_jvm|_jdf|sparkContext|\.rdd")
+# But for the place that makes PySpark forget a Java that has ended: a new one cannot be started before.
+NOT_ON_CONNECT = re.compile(r"_jvm(?! = None  # of a Java that has ended)|_jdf|sparkContext|\.rdd")
 
 SOURCES = Path(__file__).parent.parent / "src" / "tidefill"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import os
 import shlex
 import shutil
@@ -222,6 +223,7 @@ def _forget_what_has_ended() -> None:
         _end(started.gateway, started.folder)
         if SparkContext._gateway is started.gateway:
             SparkContext._gateway = SparkContext._active_spark_context = None
+            SparkContext._jvm = None  # of a Java that has ended
             SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
@@ -291,7 +293,9 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _silence_errors_we_handle() -> None:
-    """PySpark prints every error of a query, with its stack, before it raises it."""
+    """PySpark prints every error of a query, with its stack, before it raises it. The connection to Java does so too,
+    where nobody has said where logs go."""
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
