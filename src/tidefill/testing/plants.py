@@ -565,7 +565,7 @@ PLANTS = (
         "no-second-sweep",
         "what a sleeping runner made after a drop is not looked for again",
         ("I9 clean",),
-        720,
+        552,
         ((Runner, "_sweep", _sweep_nothing),),
     ),
     Plant(
@@ -650,7 +650,7 @@ PLANTS = (
         "forget-the-source",
         "what a view is built from is not written down if it was not there when its generation began",
         ("I5 progress",),
-        13,
+        16,
         ((jobs, "begin_generation", lambda uuid, source: _begin_generation(uuid, "")),),
         several=True,
     ),
