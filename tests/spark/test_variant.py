@@ -19,7 +19,7 @@ REFUSED = (
     "SELECT id, parse_json(concat('', g)) AS made FROM events",
     "SELECT id, array(parse_json(concat('', g))) AS made FROM events",
     "SELECT g, max(variant_get(v, '$.a', 'int')) AS a FROM events GROUP BY g",
-    "SELECT e.id, e.v FROM events e JOIN events o ON e.id = o.id",
+    "SELECT e.id, o.id AS oid, e.v FROM events e JOIN events o ON e.id = o.id",
 )
 
 
