@@ -110,7 +110,6 @@ def test_picture(capsys: pytest.CaptureFixture[str]) -> None:
         ["simulate", "--minutes", "-3"],
         ["simulate", "--plant", "no-such-bug"],
         ["nonsense"],
-        [],
     ],
 )
 def test_wrong_usage_exits_with_two(arguments: list[str]) -> None:
