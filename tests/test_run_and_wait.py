@@ -36,7 +36,7 @@ def turns(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, st
     """Which owner took a turn of which job. A turn makes its job live."""
     taken: list[tuple[str, str]] = []
 
-    def turn(runner: Runner, job_id: str) -> Turn:
+    def turn(runner: Runner, job_id: str, rows: object = None) -> Turn:
         taken.append((runner._owner, job_id))
         engine._store.change(job_id, lambda job: replace(job, life=Life.LIVE))
         return Turn(True, None)
