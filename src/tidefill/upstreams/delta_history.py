@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 
 from tidefill.core.confirm import payload_from_text
 from tidefill.core.version import Version, bases_of_all
-from tidefill.errors import UpstreamReplaced
+from tidefill.errors import Unreadable, UpstreamReplaced
 from tidefill.spark.faults import translated
 from tidefill.spark.names import table_at
 
@@ -109,10 +109,20 @@ class DeltaHistory:
         enough = last is not None and (reach is None or last.reaches(reach))
         if last is not None and enough and not fresh and 0 <= now_s - last.looked_s < SURVEY_S:
             return last
-        with translated(UpstreamReplaced):
-            goes_on = self._go_on(last, reach, now_s) if last is not None and enough else None
-            self._last = goes_on or self._look(reach, now_s)
+        try:
+            with translated(UpstreamReplaced):
+                goes_on = self._go_on(last, reach, now_s) if last is not None and enough else None
+                self._last = goes_on or self._look(reach, now_s)
+        except Unreadable:
+            self._check_there()
+            raise
         return self._last
+
+    def _check_there(self) -> None:
+        """UpstreamReplaced if there is no table any more. Spark remembers tables, so of one that was moved or dropped
+        it first says only that it misses files of the log."""
+        with translated(UpstreamReplaced):
+            assert self._spark.read.format("delta").load(self._path).schema is not None
 
     def seen(self) -> Survey:
         """What was seen last, however long ago."""
