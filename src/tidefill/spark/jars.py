@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -116,9 +116,12 @@ def session_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
     if environ.get(JARS_VARIABLE):
         return delta_jars(environ)
     found = delta_jars(environ)
-    with suppress(Unavailable, BadInput):  # BadInput: a cache that was filled before and cannot be written
+    try:
         return [*found, *sorted(_cached(_cache(environ), jars_of_postgres()).glob("*.jar"))]
-    return found
+    except JarChanged:
+        raise
+    except (Unavailable, BadInput):  # BadInput: a cache that was filled before and cannot be written
+        return found
 
 
 def delta_jars(environ: Mapping[str, str] = os.environ) -> list[Path]:
