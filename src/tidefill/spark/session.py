@@ -172,8 +172,7 @@ def is_gone(spark: SparkSession, error: BaseException) -> bool:
         except Exception:
             return True
         return False
-    remote: Any = spark
-    if remote.is_stopped:
+    if getattr(spark, "is_stopped", False):
         return True
     seen: BaseException | None = error
     for _ in range(CAUSES_MAX):
@@ -423,7 +422,8 @@ def job_session(spark: SparkSession) -> SparkSession:
     job sets for its commits and its meaning is seen by nobody else."""
     if hasattr(spark, "cloneSession"):
         session: SparkSession = spark.cloneSession()
-        session.client.set_retry_policies(spark.client.get_retry_policies())
+        if hasattr(spark, "client"):  # else the clone would look for its server for longer than the session
+            session.client.set_retry_policies(spark.client.get_retry_policies())
         _collect_at_exit()
     else:
         session = spark.newSession()
