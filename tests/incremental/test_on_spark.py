@@ -57,11 +57,11 @@ def test_groups_that_no_chunk_cuts_are_appended_while_rows_move_between_them(
     lake = Lake(spark, tmp_path, random.Random(3))
     engine, sql = lake.engine, "SELECT g, count(*) AS n, sum(x) AS t, min(s) AS lo FROM walked GROUP BY g"
     engine.register("walked", location=tmp_path / "a", key="id", walk="g")
-    told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {sql}").rows
+    told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v WITH (chunk_rows = 2) AS {sql}").rows
     assert ("filled", "each chunk holds whole groups and is appended") in told
     job = engine.create_view("v", sql, chunk_rows=2, parallelism=2)
     monkeypatch.setattr("tidefill.lake.GROUP_ROWS_MAX", 0)
-    told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW w AS {sql}").rows
+    told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW w WITH (chunk_rows = 2) AS {sql}").rows
     assert ("filled", "each chunk is merged into what is there") in told
     service = engine._service(hurry=True)
     with service.alive():
