@@ -13,10 +13,11 @@ from tidefill.views import explain
 from tidefill.views.drivers import choose
 from tidefill.views.lowering import lower
 from tidefill.views.plan import ViewPlan, compile_view
+from tidefill.views.verbatim import Verbatim
 
 
 def planned(sql: str) -> ViewPlan:
-    tree = sqlglot.parse_one(sql, read="spark")
+    tree = sqlglot.parse_one(sql, read=Verbatim)
     assert isinstance(tree, exp.Query)
     names = [f"u{index}" for index in range(len(tree.selects))]
     return compile_view(tree, find, names, lambda query, _: ["int"] * len(query.selects))
