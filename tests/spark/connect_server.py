@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from tests.quick_spark import QUICK
 from tidefill.spark.session import local_session
+from tidefill.spark.shared import HOST, TOKEN_VARIABLE
 
 
 def main(port: str) -> None:
-    plugin = {"spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin"}
-    local_session(cores=2, extra_conf={**QUICK, **plugin, "spark.connect.grpc.binding.port": port})
+    settings = {
+        **QUICK,
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": port,
+        "spark.connect.authenticate.token": os.environ[TOKEN_VARIABLE],
+    }
+    local_session(cores=2, extra_conf=settings)
     sys.stdin.read()
 
 

@@ -17,6 +17,7 @@ from tests.quick_spark import QUICK
 from tests.spark.shop import Shop
 from tidefill.engine import Job
 from tidefill.sockets import free_port
+from tidefill.spark.shared import HOST
 
 DEADLINE_S = 300.0
 
@@ -115,9 +116,10 @@ def test_a_killed_java_is_replaced(shop: Shop, runner_of: Callable[[str], Runner
     shop.expect("doubled", "SELECT id, v * 2 AS w FROM SOURCE")
 
 
+@pytest.mark.full
 def test_a_server_of_spark_connect_that_was_away_is_used_again(shop: Shop, runner_of: Callable[[str], Runner]) -> None:
-    port = str(free_port())
-    job, runner = _job(shop), runner_of(f"sc://127.0.0.1:{port}")
+    port = str(free_port(HOST))
+    job, runner = _job(shop), runner_of(f"sc://{HOST}:{port}")
     process = runner.run()
     serve = (sys.executable, "-m", "tests.spark.connect_server", port)
     runner.until(lambda: "does not answer" in job.status().waiting)
