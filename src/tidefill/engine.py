@@ -635,14 +635,18 @@ class Engine:
         began_s, machine = time.monotonic(), self._build(row)
         rows, differences, upto = 0, list[str](), None
         notes: dict[str, None] = {}
-        while True:
-            anchor, compared = self._verify_piece(row, machine, upto)
-            rows, upto = rows + compared.rows, compared.upto
-            differences += compared.differences
-            notes |= dict.fromkeys(compared.notes)
-            if upto is None or len(differences) >= DIFFERENCES_MAX:
-                took_s = time.monotonic() - began_s
-                return Verified(version_of(anchor), rows, took_s, tuple(differences[:DIFFERENCES_MAX]), tuple(notes))
+        try:
+            while True:
+                anchor, compared = self._verify_piece(row, machine, upto)
+                rows, upto = rows + compared.rows, compared.upto
+                differences += compared.differences
+                notes |= dict.fromkeys(compared.notes)
+                if upto is None or len(differences) >= DIFFERENCES_MAX:
+                    break
+        finally:
+            machine.let_go()
+        took_s = time.monotonic() - began_s
+        return Verified(version_of(anchor), rows, took_s, tuple(differences[:DIFFERENCES_MAX]), tuple(notes))
 
     def _verify_piece(self, row: Row, machine: Any, after: Key | None) -> tuple[Anchor, Compared]:
         """While it is compared, a runner may let go of what the comparison needs, or the snapshot may have to be given
