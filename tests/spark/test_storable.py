@@ -11,8 +11,8 @@ from tidefill.spark.storable import refuse_unstorable
 
 STORED = "boolean, tinyint, decimal(10;2), double, string, binary, date, timestamp, timestamp_ntz, variant, array<int>"
 REFUSED = (
-    "interval day to second, interval year to month, time(6), string collate UTF8_LCASE, array<interval month>, "
-    "struct<a:time(0)>, map<int;interval month>, array<void>"
+    "interval day to second, interval year to month, string collate UTF8_LCASE, array<interval month>, "
+    "struct<a:interval year>, map<int;interval month>, array<void>"
 )
 
 
