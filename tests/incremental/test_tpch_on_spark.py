@@ -132,7 +132,7 @@ def compiled(spark: SparkSession) -> SparkSession:
 
 
 def test_some_incremental_queries_stay_fresh(spark: SparkSession, tmp_path: Path) -> None:
-    keep_fresh(spark, tmp_path, INCREMENTAL[::4], 0.01, 1)
+    keep_fresh(spark, tmp_path, INCREMENTAL[::8], 0.01, 1)
 
 
 @pytest.mark.full

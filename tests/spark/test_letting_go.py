@@ -33,6 +33,7 @@ def test_a_run_leaves_nothing_in_memory(spark: SparkSession, shop: Shop) -> None
     assert _cached(spark) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("end", ["drop", "another runner", "failure"])
 def test_a_job_that_is_let_go_leaves_nothing_in_memory(
     spark: SparkSession, shop: Shop, monkeypatch: pytest.MonkeyPatch, end: str

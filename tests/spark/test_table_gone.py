@@ -61,6 +61,7 @@ def expect_named(shop: Shop, service: Service) -> None:
     assert unsaid == []
 
 
+@pytest.mark.full
 def test_a_table_that_is_moved_and_comes_back(shop: Shop) -> None:
     shop.make(20)
     shop.engine.register("events", location=shop.source, key="id")
@@ -78,6 +79,7 @@ def test_a_table_that_is_moved_and_comes_back(shop: Shop) -> None:
     shop.expect("copy_later", "SELECT * FROM SOURCE")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", ["ALTER TABLE gone_events RENAME TO moved_events", "DROP TABLE gone_events"])
 def test_a_table_of_the_catalog_that_is_renamed_or_dropped(shop: Shop, what: str) -> None:
     spark = shop.spark

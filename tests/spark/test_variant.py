@@ -44,6 +44,7 @@ def refusal(shop: Shop, query: str) -> str:
     return ""
 
 
+@pytest.mark.full
 def test_a_variant_that_nobody_reads_is_in_nobodys_way(shop: Shop) -> None:
     shop.make(5, COLUMNS)
     engine = shop.engine
