@@ -35,7 +35,7 @@ def odd(definition: str = NEWER, **fields: Any) -> Job:
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    monkeypatch.setattr(engine_module._Made, "remove", lambda _, resource: names.append(resource))
+    monkeypatch.setattr(engine_module._Made, "remove", lambda _, job, resource: names.append(resource))
     return names
 
 
