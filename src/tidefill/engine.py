@@ -500,9 +500,7 @@ class Engine:
         return [self._status(row) for row in self._store.jobs() if row.life is not Life.DROPPED]
 
     def _status(self, row: Row) -> Status:
-        """A runner that was killed runs nothing, whatever its lease says."""
-        status = status_of(row, self._clock.now_s())
-        return replace(status, runs=status.runs and not is_gone(row.lease.owner))
+        return status_of(row, self._clock.now_s())
 
     def events(self, after: int = 0) -> list[Happened]:
         """What happened to all jobs after the event of that number, oldest first. A dropped job's are kept for a

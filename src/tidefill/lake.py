@@ -309,8 +309,7 @@ class Lake:
         ]
         first = next(part for part in parts if part.walk)
         with _as_input("Spark does not take what the query is compiled into", UnsupportedQuery):
-            frames = {f"__tf_new_{number}": empty[scan.table] for number, scan in enumerate(plan.scans)}
-            whole = statement(session, plan.whole(), frames).schema
+            whole = _columns_of(plan, empty, session)
         columns = [*compiled.schema, *(field for field in whole if field.name in plan.hidden)]
         definition = JobDefinition(
             Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason,
@@ -518,8 +517,7 @@ class Lake:
         known = [Known(name, frame, inputs[name].key) for name, frame in empty.items()]
         with translated(UpstreamReplaced):
             plan = recompile_query(session, definition.sql, known, shown)
-            frames = {f"__tf_new_{number}": empty[scan.table] for number, scan in enumerate(plan.scans)}
-            schema = statement(session, plan.whole(), frames).schema
+            schema = _columns_of(plan, empty, session)
         drivers = _drivers_of(definition, plan)
         _refuse_another_plan(definition, plan, schema, drivers)
         return _Planned(plan, drivers, empty, schema)
@@ -642,6 +640,12 @@ def _typed(fields: Iterable[StructField]) -> tuple[tuple[str, str], ...]:
 
 def _floats(schema: StructType) -> list[str]:
     return [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
+
+
+def _columns_of(plan: ViewPlan, empty: Mapping[str, DataFrame], session: SparkSession) -> StructType:
+    """The columns of a compiled view, hidden ones too. `empty`: its inputs without rows, by name."""
+    frames = {f"__tf_new_{number}": empty[scan.table] for number, scan in enumerate(plan.scans)}
+    return statement(session, plan.whole(), frames).schema
 
 
 def _reads_of(definition: JobDefinition, name: str, table: Input) -> tuple[tuple[str, ...], tuple[str, ...]]:

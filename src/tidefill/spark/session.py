@@ -29,6 +29,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession, is_remote
 
 from tidefill.errors import BadInput, MissingExtra, StateUnreadable, Unavailable
+from tidefill.spark.faults import CAUSES_MAX
 from tidefill.spark.jars import session_jars
 
 DELTA_CONF = {
@@ -54,7 +55,6 @@ CONNECT_RETRIES: dict[str, Any] = {
 }
 CONNECT_PORT = 15002  # what Spark Connect takes a URL without one to mean
 REACH_S_MAX = 5.0
-CAUSES_MAX = 20  # a chain of causes is short; one that refers to itself must end
 END_S_MAX = 10  # Java ends within a second; a stuck one must not keep the caller from ending
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
