@@ -27,13 +27,13 @@ from benchmarks.merge import DELETED, bare_merge, timed
 from benchmarks.processes import cpu_s
 from tidefill import connect
 from tidefill.core.confirm import anchor_from_text
-from tidefill.core.lifecycle import Life
-from tidefill.engine import Engine, Job
-from tidefill.service import Service
+from tidefill.delta.target import PROPERTIES
+from tidefill.engine.engine import Engine, Job
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.status import version_of
+from tidefill.run.scheduler import Service
 from tidefill.spark.names import table_at
 from tidefill.spark.session import local_session
-from tidefill.status import version_of
-from tidefill.targets.delta import PROPERTIES
 
 ROWS = int(os.environ.get("ROWS", "10_000_000"))
 VERBOSE = bool(os.environ.get("VERBOSE"))

@@ -33,11 +33,11 @@ from benchmarks.merge import DELETED, bare_merge, timed
 from benchmarks.processes import Most, most, rss_bytes
 from tidefill import connect
 from tidefill.core.confirm import anchor_from_text
-from tidefill.core.lifecycle import Life
 from tidefill.core.state import JobState
-from tidefill.engine import Engine, Job
+from tidefill.engine.engine import Engine, Job
+from tidefill.jobs.lifecycle import Life
 from tidefill.local.postgres import LocalPostgres, local_postgres
-from tidefill.service import Service
+from tidefill.run.scheduler import Service
 from tidefill.spark.session import local_session
 
 ROWS = [int(text) for text in os.environ.get("ROWS", "2000000,10000000").split(",")]

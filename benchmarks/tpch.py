@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from tidefill.engine import Engine
+from tidefill.engine.engine import Engine
 from tidefill.spark.names import table_at
 
 GENERATOR = Path(sys.executable).parent / "tpchgen-cli"

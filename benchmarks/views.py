@@ -24,15 +24,15 @@ from pyspark.sql import SparkSession
 from benchmarks.merge import timed
 from benchmarks.processes import read_bytes
 from benchmarks.tpch import KEYS, make_tables, register
-from tests.incremental.tpch import QUERIES
+from tests.views.incremental.tpch import QUERIES
 from tidefill import connect
 from tidefill.core.step import Reason
-from tidefill.engine import Engine
+from tidefill.delta.target import PROPERTIES
+from tidefill.engine.engine import Engine
 from tidefill.errors import UnsupportedQuery
-from tidefill.service import Service
+from tidefill.run.scheduler import Service
 from tidefill.spark.names import table_at
 from tidefill.spark.session import local_session
-from tidefill.targets.delta import PROPERTIES
 
 SCALE = float(os.environ.get("SCALE", "1"))
 CHOSEN = frozenset(map(int, filter(None, os.environ.get("QUERIES", "").split(","))))

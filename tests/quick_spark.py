@@ -5,8 +5,8 @@ sooner (it then has to be told to keep enough room for machine code). Most of wh
 compile programs for the few rows of a Delta log; these are interpreted instead.
 """
 
+from tidefill.local.spark import QUICK_START
 from tidefill.spark.session import JAVA_OPTIONS
-from tidefill.spark.shared import QUICK_START
 
 _PROGRAMS = "spark.sql.codegen.factoryMode"
 QUICK = {JAVA_OPTIONS: QUICK_START, _PROGRAMS: "NO_CODEGEN"}

@@ -8,7 +8,8 @@ import pytest
 
 HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycopg", "sqlglot", "grpc"}
 LIGHT = [
-    "tidefill", "tidefill.errors", "tidefill.core.step", "tidefill.ports", "tidefill.runner", "tidefill.status",
+    "tidefill", "tidefill.errors", "tidefill.core.step", "tidefill.ports", "tidefill.run.runner",
+    "tidefill.jobs.status",
     "tidefill.cli", "tidefill.cli.render", "tidefill.cli.arguments", "tidefill.cli.failures", "tidefill.cli.look",
     "tidefill.cli.wishes", "tidefill.cli.answers", "tidefill.cli.checks", "tidefill.cli.run", "tidefill.cli.prompt",
 ]  # fmt: skip

@@ -17,8 +17,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tidefill.addresses import is_url
 from tidefill.errors import InvalidSetting, UntrustedConfig
+from tidefill.store.place import is_url
 
 FILE_NAME = "tidefill.toml"
 FILE_VARIABLE = "TIDEFILL_CONFIG"

@@ -1,4 +1,4 @@
-"""The seams. Each protocol is a contract with a conformance suite in `tidefill.testing.conformance_*`.
+"""The seams. Each protocol is a contract with a conformance suite in `tidefill.testing.conformance`.
 
 Frames are generic: a Spark DataFrame, or a list that is computed late. A frame is only a description until the target
 evaluates it inside `commit`, perhaps more than once; an error in reading shows up there.
@@ -13,13 +13,13 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry, Payload
-from tidefill.core.jobs import Job
 from tidefill.core.keys import Key
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Changed, Shape
-from tidefill.core.tables import NamesRead, Registered
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
+from tidefill.jobs.namespace import NamesRead, Registered
+from tidefill.jobs.row import Job
 
 F = TypeVar("F")
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tidefill.core.jobs import Job
-from tidefill.core.tables import Registered
-from tidefill.definitions import JobDefinition, Kind, TableDefinition, job_to_text, table_to_text
-from tidefill.engine import STORE_FILE
-from tidefill.store import SqlStore, open_store
+from tidefill.engine.engine import STORE_FILE
+from tidefill.jobs.definitions import JobDefinition, Kind, TableDefinition, job_to_text, table_to_text
+from tidefill.jobs.namespace import Registered
+from tidefill.jobs.row import Job
+from tidefill.store.sql_store import SqlStore, open_store
 
 VIEW = JobDefinition(
     Kind.VIEW, "events", "SELECT v FROM events", ("id",), ("__tf_key_id",), ("id",), "the key",

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tidefill import doctor
 from tidefill.cli import main, render
-from tidefill.doctor import Finding, Verdict
+from tidefill.doctor import doctor
+from tidefill.doctor.doctor import Finding, Verdict
 
 
 @pytest.fixture(autouse=True)

@@ -18,24 +18,25 @@ import pytest
 
 from tests.cli.stores import row
 from tests.signals import take_ctrl_c
-from tidefill.cli import demo_shop, main
-from tidefill.cli.demo_home import Home
-from tidefill.cli.demo_report import Outcome, figures_of, outcomes_table
-from tidefill.cli.demo_shop import Ledger, Shop
-from tidefill.cli.demo_stage import Stage
+from tidefill.cli import main
+from tidefill.cli.demo import shop as demo_shop
+from tidefill.cli.demo.home import Home
+from tidefill.cli.demo.report import Outcome, figures_of, outcomes_table
+from tidefill.cli.demo.shop import Ledger, Shop
+from tidefill.cli.demo.stage import Stage
 from tidefill.config import load
 from tidefill.core.confirm import Counts, Effect, Entry, Payload
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, start, whole
-from tidefill.status import status_of
+from tidefill.jobs.status import status_of
 
 WAIT_S_MAX = 60.0
 OPEN = """
 import time
 from tests.signals import take_ctrl_c
-from tidefill.cli import demo_shop
+from tidefill.cli.demo import shop as demo_shop
 with demo_shop.opening() as shop:
     shop.result()
     print("open", flush=True)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.cli.stores import REPLICA, made, row
-from tidefill.core.lifecycle import Life
-from tidefill.engine import STORE_FILE
-from tidefill.store import open_store
+from tidefill.engine.engine import STORE_FILE
+from tidefill.jobs.lifecycle import Life
+from tidefill.store.sql_store import open_store
 
 JOB = row("copy", definition=REPLICA, life=Life.LIVE, published=1)
 

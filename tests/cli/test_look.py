@@ -14,9 +14,9 @@ import pytest
 from tests.cli.stores import REPLICA, made, row
 from tests.signals import take_ctrl_c
 from tidefill.cli import main
-from tidefill.core.jobs import Failure, Lease
-from tidefill.core.lifecycle import Life
 from tidefill.core.progress import Progress
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Failure, Lease
 
 
 @pytest.fixture(autouse=True)

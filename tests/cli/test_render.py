@@ -36,10 +36,10 @@ from tidefill.cli.render import (
     wrap,
 )
 from tidefill.core.budget import BUDGET, GB
-from tidefill.core.jobs import Failure
-from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
-from tidefill.status import SplitStatus, Status
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Failure
+from tidefill.jobs.status import SplitStatus, Status
 
 FILLING = Status(
     name="revenue_by_day",

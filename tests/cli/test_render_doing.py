@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from tidefill.cli.render import as_json, jobs_table, lag, one_line, status_json
-from tidefill.status import DoingStatus, Status
+from tidefill.jobs.status import DoingStatus, Status
 
 FILLING = Status(
     name="revenue", kind="view", state="backfilling", share=0.5, rows=1000, rows_per_s=50.0, eta_s=20.0, version=7,

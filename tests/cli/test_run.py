@@ -10,8 +10,8 @@ import pytest
 
 from tests.cli.stores import made, row
 from tidefill.cli import main
-from tidefill.core.jobs import Failure
-from tidefill.core.lifecycle import Life
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Failure
 
 PROGRAM = """
 import sys

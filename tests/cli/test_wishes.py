@@ -11,11 +11,11 @@ from tests.cli.stores import REPLICA, made, row
 from tidefill.cli import answers, main
 from tidefill.cli.picture import Picture
 from tidefill.cli.wishes import options
-from tidefill.core.jobs import Failure, Job, Lease, Pause
-from tidefill.core.lifecycle import Life
-from tidefill.engine import STORE_FILE
+from tidefill.engine.engine import STORE_FILE
 from tidefill.errors import BadInput
-from tidefill.store import open_store
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Failure, Job, Lease, Pause
+from tidefill.store.sql_store import open_store
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tidefill.core.jobs import Job
-from tidefill.core.lifecycle import Life
 from tidefill.core.state import JobState
-from tidefill.testing.script import Act, Script, Setup
-from tidefill.testing.simulation import Simulation
-from tidefill.testing.tables import Row, Table
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Job
+from tidefill.testing.memory.tables import Row, Table
+from tidefill.testing.simulation.script import Act, Script, Setup
+from tidefill.testing.simulation.simulation import Simulation
 
 TURNS_MAX = 400
 

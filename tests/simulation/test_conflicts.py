@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.stage import Stage, rows
-from tidefill.core.lifecycle import Life
 from tidefill.errors import CommitConflict
-from tidefill.testing.memory_target import MemoryTarget
-from tidefill.testing.script import Setup
+from tidefill.jobs.lifecycle import Life
+from tidefill.testing.memory.target import MemoryTarget
+from tidefill.testing.simulation.script import Setup
 
 
 def test_conflicts_in_a_row_back_off_like_other_trouble(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.stage import Stage, rows
-from tidefill.core.lifecycle import Life
 from tidefill.errors import RetryLater, Unavailable, Unexplained
-from tidefill.runner import SAME_FAILURES_MAX
-from tidefill.testing.memory_target import MemoryTarget
-from tidefill.testing.script import Setup
+from tidefill.jobs.lifecycle import Life
+from tidefill.run.runner import SAME_FAILURES_MAX
+from tidefill.testing.memory.target import MemoryTarget
+from tidefill.testing.simulation.script import Setup
 
 DELTA = Setup(chunk_rows=6)
 

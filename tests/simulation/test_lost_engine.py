@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.stage import Stage, rows
-from tidefill.core.lifecycle import Life
-from tidefill.engine import connect
+from tidefill.engine.engine import connect
 from tidefill.errors import RetryLater, SparkLost, Unavailable
-from tidefill.runner import Runner
-from tidefill.service import Service
-from tidefill.testing.memory_target import MemoryTarget
-from tidefill.testing.script import Setup
-from tidefill.testing.world import WorldClock
+from tidefill.jobs.lifecycle import Life
+from tidefill.run.runner import Runner
+from tidefill.run.scheduler import Service
+from tidefill.testing.memory.target import MemoryTarget
+from tidefill.testing.memory.world import WorldClock
+from tidefill.testing.simulation.script import Setup
 
 
 def _dying(monkeypatch: pytest.MonkeyPatch, lost: RetryLater) -> tuple[Stage, Runner]:

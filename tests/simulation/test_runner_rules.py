@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.stage import Stage, row, rows
-from tidefill.core import jobs
 from tidefill.core.confirm import Payload
-from tidefill.core.jobs import Job, Pause
-from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
 from tidefill.errors import Unavailable
+from tidefill.jobs import row as jobs
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Job, Pause
 from tidefill.ports import Replace, TargetWrite
-from tidefill.runner import Machine
-from tidefill.testing.memory_delta import DeltaLike
-from tidefill.testing.memory_target import MemoryTarget
-from tidefill.testing.script import Setup
-from tidefill.testing.tables import Frame
+from tidefill.run.runner import Machine
+from tidefill.testing.memory.delta import DeltaLike
+from tidefill.testing.memory.tables import Frame
+from tidefill.testing.memory.target import MemoryTarget
+from tidefill.testing.simulation.script import Setup
 
 DELTA = Setup(chunk_rows=6)
 
@@ -38,7 +38,7 @@ def test_a_verification_can_be_left_out_but_not_the_look_at_the_keys(monkeypatch
     monkeypatch.setattr(DeltaLike, "check_keys", lambda _self, at: looks.append(at))
     stage = Stage(DELTA, rows=rows(20))
     stage.store.change(stage.job_id, lambda job: replace(job, settings=replace(job.settings, verify=False)))
-    monkeypatch.setattr("tidefill.testing.memory_target.MemoryTarget.compare", None)
+    monkeypatch.setattr("tidefill.testing.memory.target.MemoryTarget.compare", None)
     stage.go_live()
     assert "not verified, as it was asked" in told(stage)
     assert looks

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.stage import Stage, row, rows
-from tidefill.backfill import Backfill
-from tidefill.core import jobs
-from tidefill.core.jobs import Job
-from tidefill.core.lifecycle import Life
-from tidefill.runner import Runner
-from tidefill.testing.derivations import RowByRow
-from tidefill.testing.memory_delta import DeltaLike
-from tidefill.testing.memory_target import MemoryTarget
-from tidefill.testing.script import Act, Setup
-from tidefill.testing.tables import Catalog, Frame
-from tidefill.testing.world import Violation, WorldClock
+from tidefill.jobs import row as jobs
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Job
+from tidefill.run.backfill import Backfill
+from tidefill.run.runner import Runner
+from tidefill.testing.memory.delta import DeltaLike
+from tidefill.testing.memory.derivations import RowByRow
+from tidefill.testing.memory.tables import Catalog, Frame
+from tidefill.testing.memory.target import MemoryTarget
+from tidefill.testing.memory.world import Violation, WorldClock
+from tidefill.testing.simulation.script import Act, Setup
 
 DELTA = Setup(rows=14, chunk_rows=3, parallelism=2)
 POSTGRES = replace(DELTA, postgres=True)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.stage import Stage, row, rows
-from tidefill.core import jobs
-from tidefill.core.jobs import Pause
-from tidefill.core.lifecycle import Life
 from tidefill.core.walk import Done, NotStarted, Upto, covers
-from tidefill.testing.derivations import QUERIES
-from tidefill.testing.script import Act, Setup
-from tidefill.testing.tables import GROUP, ID
+from tidefill.jobs import row as jobs
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Pause
+from tidefill.testing.memory.derivations import QUERIES
+from tidefill.testing.memory.tables import GROUP, ID
+from tidefill.testing.simulation.script import Act, Setup
 
 SMALL = Setup(rows=0, chunk_rows=2)
 ALL_SETUPS = [

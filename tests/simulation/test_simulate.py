@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from tidefill.cli import main
-from tidefill.testing.plants import PLANTS, Plant, planted
-from tidefill.testing.script import script
-from tidefill.testing.several import script_of_several
-from tidefill.testing.simulate import Tally, run_history, search
+from tidefill.testing.simulation.plants import PLANTS, Plant, planted
+from tidefill.testing.simulation.script import script
+from tidefill.testing.simulation.several import script_of_several
+from tidefill.testing.simulation.simulate import Tally, run_history, search
 
 SEEDS = 250
 SEEDS_OF_SEVERAL = 25

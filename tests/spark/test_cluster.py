@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tidefill.sockets import free_port
+from tidefill.local.sockets import free_port
 
 HOME = Path(pyspark.__file__).parent
 HERE = Path(__file__).parent

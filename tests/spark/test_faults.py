@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.shop import Shop
+from tests.engine.shop import Shop
 from tidefill.errors import (
     CommitConflict,
     HistoryGone,

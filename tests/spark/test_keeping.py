@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.shop import Shop
+from tests.engine.shop import Shop
+from tidefill.delta.target import DeltaTarget
 from tidefill.spark.keeping import Kept
 from tidefill.spark.session import CONCLUSIONS
-from tidefill.targets.delta import DeltaTarget
 
 
 def test_a_statement_that_names_a_frame_leaves_it_cached(spark: SparkSession) -> None:

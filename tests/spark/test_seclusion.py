@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
-from tests.spark.conftest import SECRET
-from tidefill.spark.shared import TOKEN_VARIABLE
+from tests.conftest import SECRET
+from tidefill.local.spark import TOKEN_VARIABLE
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
 LISTENS = "0A"

@@ -10,12 +10,12 @@ import pytest
 
 from tests.cli.stores import REPLICA, VIEW, made, row
 from tidefill.core.budget import GB
-from tidefill.core.jobs import Failure, Job, Pause
-from tidefill.core.lifecycle import Life
 from tidefill.core.progress import Progress
-from tidefill.definitions import JobDefinition, Kind
-from tidefill.engine import Engine, connect
+from tidefill.engine.engine import Engine, connect
 from tidefill.errors import BadSql, InUse, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
+from tidefill.jobs.definitions import JobDefinition, Kind
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Failure, Job, Pause
 from tidefill.sql.execute import FACTS, Result, Until
 from tidefill.sql.script import is_complete, results
 

@@ -13,14 +13,14 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from sqlglot import exp
 
 from tests.cli.stores import REPLICA, VIEW, made
-from tests.incremental.world import find
+from tests.views.incremental.world import find
 from tidefill.cli import main, render
-from tidefill.definitions import JobDefinition, Kind, Part
-from tidefill.engine import Engine
-from tidefill.lake import Explained, Size
+from tidefill.delta.lake import Explained, Size
+from tidefill.engine.engine import Engine
+from tidefill.jobs.definitions import JobDefinition, Kind, Part
 from tidefill.sql.explaining import Explanation, explanation, facts, generated_sql
-from tidefill.views.drivers import choose
-from tidefill.views.plan import compile_view
+from tidefill.views.plan.drivers import choose
+from tidefill.views.plan.plan import compile_view
 
 V = StructType([StructField("v", LongType())])
 ROW_WISE = Explained(

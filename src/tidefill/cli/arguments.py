@@ -61,7 +61,7 @@ def _command(commands: Any, name: str, runs: str, help: str, **options: Any) -> 
 
 
 def _imported(runs: str) -> Command:
-    module, _, function = runs.partition(".")
+    module, _, function = runs.rpartition(".")
 
     def run(arguments: argparse.Namespace) -> int:
         code = getattr(import_module(f"tidefill.cli.{module}"), function)(arguments)
@@ -155,7 +155,7 @@ def _add_simulate(commands: Any) -> None:
 
 
 def _add_demo(commands: Any) -> None:
-    demo = _command(commands, "demo", "demo.demo", "watch views being filled, on data of its own (three minutes)")
+    demo = _command(commands, "demo", "demo.demo.demo", "watch views being filled, on data of its own (three minutes)")
     demo.add_argument("--keep", metavar="DIR", help="make the lake in this folder, and leave it there")
     demo.add_argument("--rows", type=_demo_rows, metavar="N", default=2_000_000, help="of the table (default 2000000)")
     demo.add_argument("--postgres", action="store_true", help="a replica of a PostgreSQL table too (a minute more)")

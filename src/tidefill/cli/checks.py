@@ -15,7 +15,7 @@ CODE_BAD = 1
 
 def doctor(arguments: argparse.Namespace) -> int:
     """All findings; the exit code is 1 if something is in the way."""
-    from tidefill.doctor import Verdict, examine
+    from tidefill.doctor.doctor import Verdict, examine
 
     where = project(arguments)
     findings = examine(where.config, os.environ, time.time())

@@ -11,7 +11,7 @@ from pathlib import Path
 from tidefill.cli import render, terminal
 from tidefill.config import load
 from tidefill.errors import Bug, TidefillError
-from tidefill.logs import LOG_FILE, JsonLines
+from tidefill.run.log_file import LOG_FILE, JsonLines
 
 
 def tell(error: TidefillError, *, json: bool) -> None:

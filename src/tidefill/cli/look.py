@@ -12,14 +12,14 @@ from tidefill.cli import render, terminal
 from tidefill.cli.answers import tell
 from tidefill.cli.picture import Picture
 from tidefill.cli.project import Project, ascii, colour, project
-from tidefill.core.lifecycle import Life
 from tidefill.errors import RetryLater, UnknownJob
-from tidefill.logs import LOG_FILE
+from tidefill.jobs.lifecycle import Life
+from tidefill.run.log_file import LOG_FILE
 
 if TYPE_CHECKING:
-    from tidefill.engine import Engine
+    from tidefill.engine.engine import Engine
+    from tidefill.jobs.status import Status
     from tidefill.sql.statements import ShowEvents, ShowTables
-    from tidefill.status import Status
 
 LOOK_S = 0.5
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tidefill.cli import render, terminal
 from tidefill.cli.project import ascii, colour
-from tidefill.status import Status
+from tidefill.jobs.status import Status
 
 
 class Picture:

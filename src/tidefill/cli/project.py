@@ -19,7 +19,7 @@ from tidefill.config import Config, load, masked
 from tidefill.errors import InvalidSetting, UnknownJob
 
 if TYPE_CHECKING:
-    from tidefill.engine import Engine
+    from tidefill.engine.engine import Engine
 
 JSON = "json"
 
@@ -37,7 +37,7 @@ class Project:
 
     def engine(self, starting: Callable[[], AbstractContextManager[None]] = _spinning) -> Engine:
         """An engine; its store is made if there is none. Spark starts when it is needed, inside of `starting`."""
-        from tidefill.engine import connect_as
+        from tidefill.engine.engine import connect_as
 
         if not self.config.is_store_elsewhere:
             self.has_store()
@@ -67,8 +67,8 @@ class Project:
 
     def has_store(self) -> bool:
         """Whether there is one to look at. Asking makes none; InvalidSetting if there can be none."""
-        from tidefill.engine import STORE_FILE
-        from tidefill.store import exists
+        from tidefill.engine.engine import STORE_FILE
+        from tidefill.store.sql_store import exists
 
         if self.config.is_store_elsewhere:
             return exists(self.config.store_place())

@@ -20,13 +20,13 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
 from tidefill.core.budget import size_text
-from tidefill.core.jobs import Failure, Pause
-from tidefill.core.lifecycle import Life
 from tidefill.core.step import Reason
-from tidefill.status import DONE, SplitStatus, Status
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Failure, Pause
+from tidefill.jobs.status import DONE, SplitStatus, Status
 
 if TYPE_CHECKING:
-    from tidefill.doctor import Finding
+    from tidefill.doctor.doctor import Finding
 
 WIDTH_MIN = 40  # a terminal that is smaller shows the left part
 BAR_MIN, BAR_MAX, BAR_WIDE, THIN_BAR_MIN = 10, 60, 40, 6

@@ -13,11 +13,11 @@ from tidefill.cli import terminal
 from tidefill.cli.project import Project, project
 from tidefill.cli.render import as_json
 from tidefill.cli.work import attend, leave, told_to_stop
-from tidefill.core.lifecycle import Life
 from tidefill.errors import JobFailed, RetryLater
+from tidefill.jobs.lifecycle import Life
 
 if TYPE_CHECKING:
-    from tidefill.engine import Engine, Happened
+    from tidefill.engine.engine import Engine, Happened
 
 STOPPING = "stopping after the current step; Ctrl-C again stops at once"
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from tidefill.errors import InvalidSetting
-from tidefill.testing.picture import draw
-from tidefill.testing.plants import PLANTS, Plant
-from tidefill.testing.script import Script, script
-from tidefill.testing.several import script_of_several
-from tidefill.testing.simulate import Finding, Tally, run_history, search
+from tidefill.testing.simulation.picture import draw
+from tidefill.testing.simulation.plants import PLANTS, Plant
+from tidefill.testing.simulation.script import Script, script
+from tidefill.testing.simulation.several import script_of_several
+from tidefill.testing.simulation.simulate import Finding, Tally, run_history, search
 
 HISTORIES = 1000
 STORY_LINES_MAX = 60

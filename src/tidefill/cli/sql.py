@@ -15,7 +15,7 @@ from tidefill.cli.project import Project, project
 from tidefill.errors import BadInput, TidefillError
 
 if TYPE_CHECKING:
-    from tidefill.engine import Engine
+    from tidefill.engine.engine import Engine
     from tidefill.sql.execute import Result
 
 STDIN = "-"

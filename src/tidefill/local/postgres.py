@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tidefill.errors import MissingExtra, Unavailable
-from tidefill.sockets import free_port
+from tidefill.local.sockets import free_port
 
 HOST = "127.0.0.1"
 SUPERUSER, DATABASE = "postgres", "postgres"

@@ -17,17 +17,17 @@ from sqlglot import exp
 
 from tidefill.core.state import Table
 from tidefill.errors import BadSql, UnsupportedQuery
+from tidefill.spark.derive_view import statement
 from tidefill.spark.names import HIDDEN, quoted
-from tidefill.spark.view import statement
-from tidefill.views.functions import without_clauses
-from tidefill.views.lowering import TableColumns
-from tidefill.views.names import own_names
-from tidefill.views.parts import refuse_qualify
-from tidefill.views.plan import Analyze, ViewPlan, compile_view
-from tidefill.views.refusals import check_query
-from tidefill.views.relations import Scan
-from tidefill.views.source import DIALECT, UNREADABLE, read
-from tidefill.views.verbatim import Verbatim
+from tidefill.views.plan.plan import Analyze, ViewPlan, compile_view
+from tidefill.views.reading.dialect import Verbatim
+from tidefill.views.reading.functions import without_clauses
+from tidefill.views.reading.lexer import DIALECT, UNREADABLE, read
+from tidefill.views.reading.names import own_names
+from tidefill.views.reading.refusals import check_query
+from tidefill.views.relations.lower import TableColumns
+from tidefill.views.relations.parts import refuse_qualify
+from tidefill.views.relations.relations import Scan
 
 _TIMES = re.compile(r"cast\((\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d+)?)?) as (?:date|timestamp|timestamp_ntz)\)")
 _NUMBERS = re.compile(r"cast\((-?\d+(?:\.\d+)?) as (?:tinyint|smallint|bigint|double|float|decimal\(\d+,\d+\))\)")

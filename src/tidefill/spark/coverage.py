@@ -31,9 +31,9 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from tidefill import conditions
-from tidefill.conditions import Conditions
+from tidefill.core import ranges_sql as conditions
 from tidefill.core.keys import Key, Timestamp, Value
+from tidefill.core.ranges_sql import Conditions
 from tidefill.core.walk import Coverage, Range, covered_ranges
 from tidefill.errors import UnsupportedKey
 from tidefill.spark.names import quoted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tidefill.views.texts import HIDDEN, MARK
+from tidefill.views.relations.texts import HIDDEN, MARK
 
 __all__ = ["HIDDEN", "MARK", "quoted", "table_at"]
 

@@ -13,7 +13,7 @@ from tidefill.errors import BadSql, QueryFailed
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.spark.session import job_session
-from tidefill.views.names import without_end
+from tidefill.views.reading.names import without_end
 
 
 def query(spark: SparkSession, sql: str, locations: Mapping[str, str]) -> DataFrame:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidefill.errors import BadSql
-from tidefill.settings import FULL, INCREMENTAL
+from tidefill.jobs.settings import FULL, INCREMENTAL
 from tidefill.sql.statements import RESERVED, Value
 from tidefill.sql.words import Script, name_of, shown, string_of
-from tidefill.views.source import Token
+from tidefill.views.reading.lexer import Token
 
 T = TypeVar("T")
 

@@ -12,10 +12,11 @@ from enum import Enum
 from typing import Any, assert_never
 
 from tidefill.core.budget import size_text
-from tidefill.definitions import JobDefinition, Kind
-from tidefill.engine import NOTICE, Engine, Happened, Job
+from tidefill.engine.engine import NOTICE, Engine, Happened, Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
-from tidefill.settings import check_setting_names
+from tidefill.jobs.definitions import JobDefinition, Kind
+from tidefill.jobs.settings import check_setting_names
+from tidefill.jobs.status import UNKNOWN, Status
 from tidefill.sql.explaining import KIND_NAMES, Explanation, explanation, facts, key_text, walk_facts
 from tidefill.sql.showing import FACTS as FACTS
 from tidefill.sql.showing import as_html, as_text
@@ -45,7 +46,6 @@ from tidefill.sql.statements import (
     Verify,
     quoted,
 )
-from tidefill.status import UNKNOWN, Status
 
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidefill.core.budget import size_text
-from tidefill.definitions import JobDefinition, Kind
+from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.sql.statements import RESERVED, quoted
 
 if TYPE_CHECKING:
-    from tidefill.lake import Explained
-    from tidefill.views.explain import Node
+    from tidefill.delta.lake import Explained
+    from tidefill.views.plan.explain import Node
 
 AT_ONCE = "at once, by one query over all rows"
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
@@ -90,8 +90,8 @@ def explanation(
     name: str, explained: Explained, chunk_rows: int | None, *, with_sql: bool, rate_limit: int | None = None
 ) -> Explanation:
     """`chunk_rows` and `rate_limit`: what was asked for."""
-    from tidefill.views.explain import nodes
-    from tidefill.views.plan import Strategy
+    from tidefill.views.plan.explain import nodes
+    from tidefill.views.plan.plan import Strategy
 
     definition, plan, drivers = explained.definition, explained.plan, explained.drivers
     strategy = Strategy.CHANGES if plan is None else plan.strategy
@@ -142,7 +142,7 @@ def _taken_in(definition: JobDefinition) -> str:
 
 def _row_by_row(definition: JobDefinition) -> Iterator[Node]:
     """The plan of a query that was not compiled, and of a replica."""
-    from tidefill.views.explain import FILTER, Node
+    from tidefill.views.plan.explain import FILTER, Node
 
     if definition.anew:
         return
@@ -165,7 +165,7 @@ def _generated(explained: Explained) -> str:
         return explained.definition.sql
     if explained.plan is None:
         return generated_sql(explained.definition)
-    from tidefill.views import explain
+    from tidefill.views.plan import explain
 
     return explain.sql(explained.plan)
 
@@ -196,7 +196,7 @@ def facts_of(explained: Explained) -> list[tuple[str, object]]:
 
 def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, object]]:
     """What a person reads: labels and values."""
-    from tidefill.views.explain import filled, kept_fresh
+    from tidefill.views.plan.explain import filled, kept_fresh
 
     yield "makes", f"{told.kind} {told.name}"
     yield "reads", "\n".join(map(_read, told.reads))

@@ -39,7 +39,7 @@ from tidefill.sql.statements import (
     Verify,
 )
 from tidefill.sql.words import Script, shown, words_of
-from tidefill.views.source import Token
+from tidefill.views.reading.lexer import Token
 
 __all__ = ["parse"]
 

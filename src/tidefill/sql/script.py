@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidefill.engine import Engine
+from tidefill.engine.engine import Engine
 from tidefill.errors import BadSql, TidefillError
 from tidefill.sql.execute import Result, execute
 from tidefill.sql.parser import parse

@@ -17,7 +17,7 @@ from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 
 from tidefill.errors import BadSql
-from tidefill.views.source import DIALECT, UNREADABLE, Token
+from tidefill.views.reading.lexer import DIALECT, UNREADABLE, Token
 
 QUOTE_OPEN, COMMENT_OPEN = "a quote is not closed", "a comment is not closed"
 _BEFORE_MAX, _AFTER_MAX = 60, 40  # of a line, around the caret: together they fit on a screen

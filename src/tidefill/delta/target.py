@@ -1,0 +1,406 @@
+"""A Delta table as a target: one commit a step, an append or a MERGE, that carries the payload; the first one makes the
+table. A MERGE that would only insert, above all that is there, is written as the append that it comes to.
+
+Delta skips a transaction number that it has seen, in silence; so the caller reads the log back. The log is the truth:
+`log` tells what each commit did to the data, by its operation.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import assert_never
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType, StructType
+
+from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
+from tidefill.core.walk import Range
+from tidefill.delta import catalog
+from tidefill.delta.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
+from tidefill.errors import (
+    KeyNotUnique,
+    RetryLater,
+    TargetTouched,
+    TidefillError,
+    UnknownTable,
+    Unreadable,
+    UnsupportedKey,
+    UpstreamReplaced,
+)
+from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
+from tidefill.spark.coverage import collectable, key_of, key_types, literal
+from tidefill.spark.coverage import within as is_within
+from tidefill.spark.derive_rows import same
+from tidefill.spark.faults import translated
+from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
+from tidefill.spark.session import having_set, without_conclusions
+from tidefill.spark.widening import holds, widened
+
+RECENT_COMMITS = 20
+PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "true",
+    "delta.autoOptimize.autoCompact": "false",
+}
+OPTIMIZE_EVERY = 50  # steps
+OPTIMIZE_SETTINGS = {  # small files are put together, large ones are left alone: the work follows the changes
+    "spark.databricks.delta.optimize.minFileSize": str(16 << 20),
+    "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
+}
+HARMLESS = frozenset(
+    {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL"}
+)
+WRITES = frozenset({"WRITE", "MERGE"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What a change set does, if it was looked at, and between which constants its keys lie in their first column, if
+    that is known."""
+
+    counts: Counts | None
+    first: str = ""
+    last: str = ""
+
+    @property
+    def only_inserts(self) -> bool:
+        return self.counts is not None and not self.counts.updated and not self.counts.deleted
+
+
+class DeltaTarget:
+    """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
+    settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
+    digits. Without a key it is only ever replaced. `job_id`: the job whose earlier views in the catalog it may
+    replace."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        path: str,
+        schema: StructType,
+        key: Sequence[str],
+        name: str,
+        *,
+        rounded: Sequence[str] = (),
+        job_id: str = "",
+    ) -> None:
+        self._spark = session
+        self._path = path
+        self._schema = schema
+        self._key = tuple(key)
+        self._name = name
+        self._rounded = tuple(rounded)
+        self._job_id = job_id
+        self._is_published = False
+        self.resources: tuple[str, ...] = (f"path:{path}", f"view:{name}@{path}")
+
+    @property
+    def _table(self) -> str:
+        return table_at(self._path)
+
+    def prepare(self) -> None:
+        """The columns that it should have, if it is there."""
+        wanted = self._schema
+        try:
+            self._look()
+        except UnknownTable:
+            return
+        with translated():
+            gone = [name for name in self._schema.fieldNames() if name not in wanted.fieldNames()]
+            if gone:
+                raise UpstreamReplaced(
+                    f"{self._name} has a column {gone[0]}, its input has none any more",
+                    hint="RESYNC the job to build it anew without the column.",
+                )
+            self._follow(wanted)
+
+    def _follow(self, wanted: StructType) -> None:
+        """The columns that the query gained, and the types that became wider, before the commit that needs them: that
+        leaves the data alone."""
+        known = {field.name: field.dataType for field in self._schema}
+        new = [field for field in wanted if field.name not in known]
+        wider = [field for field in wanted if not holds(known.get(field.name, field.dataType), field.dataType)]
+        if new:
+            self._alter(f"ADD COLUMNS ({StructType(new).toDDL()})")
+        if wider:
+            self._alter("SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        for field in wider:
+            self._alter(f"ALTER COLUMN {quoted(field.name)} TYPE {field.dataType.simpleString()}")
+        if new or wider:
+            self._look()
+            if self._is_published:
+                self.publish()
+
+    def _look(self) -> None:
+        """Which columns it has, as the head of its log says; UnknownTable if it is not there."""
+        with self._translated(UnknownTable):
+            self._schema = self._spark.read.format("delta").load(self._path).schema
+
+    def _alter(self, change: str) -> None:
+        self._spark.sql(f"ALTER TABLE {self._table} {change}")
+
+    def log(self, since: int | None = None) -> Sequence[Entry]:
+        """The table's history, oldest first; every commit is a file, so mostly the newest will do."""
+        try:
+            if since is not None:
+                recent = self._history(f" LIMIT {RECENT_COMMITS}")
+                reaches = recent and recent[0].version <= max(0, since)
+                if reaches and any(entry.payload is not None for entry in recent):
+                    return recent
+            return self._history()
+        except UnknownTable:
+            return []
+
+    def _history(self, limit: str = "") -> list[Entry]:
+        with self._translated(UnknownTable):
+            rows = self._spark.sql(f"DESCRIBE HISTORY {self._table}{limit}").collect()
+        return [_entry(row) for row in reversed(rows)]
+
+    @contextmanager
+    def _translated(self, missing: type[TidefillError] = TargetTouched) -> Iterator[None]:
+        """Files of our own that are gone were removed by a stranger; others are the upstream's affair."""
+        try:
+            with translated(missing):
+                yield
+        except Unreadable as error:
+            if self._path in unquote(error.detail):
+                raise TargetTouched("files of the target are gone", detail=error.detail, hint=error.hint) from error
+            raise
+
+    def _refuse_missing(self) -> None:
+        """A commit to a path without a table would make one."""
+        try:
+            self._look()
+        except UnknownTable as error:
+            raise TargetTouched("the target is gone", detail=error.detail, hint="RESYNC the job.") from error
+
+    def commit(self, write: TargetWrite[DataFrame], payload: Payload) -> None:
+        """One commit; the change set of a MERGE is evaluated once and kept while it is counted and written."""
+        if payload.planned_on == UNBORN:
+            if not isinstance(write, Merge):
+                self._write(_bare(write.rows), "error", payload)
+                return
+            self._make()
+        self._refuse_missing()
+        if payload.state.step % OPTIMIZE_EVERY == 0:
+            self._optimize()
+        match write:
+            case Append(rows):
+                self._write(rows, "append", payload)
+            case Replace(rows):
+                self._write(rows, "overwrite", payload)
+            case Merge(changes, False, (first, last)):
+                self._merge_sight_unseen(changes, payload, first, last)
+            case Merge(changes, exact):
+                self._merge(changes, payload, exact=exact)
+            case never:
+                assert_never(never)
+
+    def _make(self) -> None:
+        """The empty table, for a MERGE needs one."""
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
+        columns = self._schema.toDDL()
+        with translated():
+            self._spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta TBLPROPERTIES ({properties})"
+            )
+
+    def _optimize(self) -> None:
+        """Small files become few, before the commit and not after it, so that the newest commit is the one that carries
+        the state. It carries nothing itself, and if it cannot be done now, it can be done next time."""
+        with having_set(self._spark, OPTIMIZE_SETTINGS), suppress(RetryLater), self._translated():
+            self._spark.sql(f"OPTIMIZE {self._table}").collect()
+
+    def _write(self, rows: DataFrame, mode: str, payload: Payload) -> None:
+        """In the mode "error" it makes the table."""
+        with self._translated():
+            unmarked = rows.drop(MARK)
+            if mode != "error":
+                self._follow(unmarked.schema)
+                unmarked = widened(unmarked, self._schema)
+            (
+                unmarked.write.format("delta")
+                .mode(mode)
+                .options(**PROPERTIES if mode == "error" else {})
+                .option("txnAppId", payload.generation_uuid)
+                .option("txnVersion", payload.state.step)
+                .option("userMetadata", payload_to_text(payload))
+                .save(self._path)
+            )
+
+    def _merge(self, changes: DataFrame, payload: Payload, *, exact: bool) -> None:
+        with self._translated():
+            self._follow(changes.drop(MARK).schema)
+            kept = changes.cache()
+            try:
+                counted = self._counted(kept)
+                carried = replace(payload, expected=counted.counts) if exact else payload
+                if exact and counted.only_inserts and self._ends_below(counted):
+                    self._write(kept, "append", carried)
+                else:
+                    self._run_merge(kept, carried, counted, exact=exact)
+            finally:
+                kept.unpersist()
+
+    def _merge_sight_unseen(self, changes: DataFrame, payload: Payload, first: int, last: int) -> None:
+        """Nobody asks how many there are, and it is known where: Delta evaluates them, once."""
+        with self._translated():
+            self._follow(changes.drop(MARK).schema)
+            kind = self._lead_type
+            ends = ("", "") if kind is None else (literal(first, kind), literal(last, kind))
+            self._run_merge(changes, payload, _Counted(None, *ends), exact=False)
+
+    def _run_merge(self, changes: DataFrame, payload: Payload, counted: _Counted, *, exact: bool) -> None:
+        session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
+        changes.createOrReplaceTempView(view)
+        try:
+            with _carrying(session, payload), without_conclusions(session):
+                session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
+        finally:
+            session.catalog.dropTempView(view)
+
+    def _ends_below(self, counted: _Counted) -> bool:
+        """Whether all that is there lies below the new rows, so that a MERGE would find none of them: as in a table
+        that grows at its end. Statistics tell that nearly always without a look into a file."""
+        if not (counted.counts and counted.counts.inserted):
+            return True
+        here = self._spark.read.format("delta").load(self._path)
+        return bool(counted.first) and here.where(f"{quoted(self._key[0])} >= {counted.first}").isEmpty()
+
+    def _counted(self, changes: DataFrame) -> _Counted:
+        """What the change set is, in one look at it: how many rows it will insert, update and delete, if the marks are
+        right, and constant bounds of the first key column, so that Delta reads only the files that may match."""
+        lead, kind = f.col(quoted(self._key[0])), self._lead_type
+        ends = [f.min(lead), f.max(lead)] if kind is not None else [f.lit(None), f.lit(None)]
+        low_high = ends if kind is None else collectable(ends, [kind, kind])
+        of_key = [f.count_if(f.col(MARK) == mark).alias(WANTED + mark) for mark in "IUD"]
+        by_key = changes.groupBy(*map(quoted, self._key)).agg(*of_key, f.count(f.lit(1)).alias(FOUND))
+        found = by_key.agg(
+            *(f.sum(WANTED + mark) for mark in "IUD"), f.max(FOUND), f.count_if(lead.isNull()), *low_high
+        ).collect()[0]
+        *marked, most, nulls, low, high = found
+        if most is not None and most > 1:
+            raise self._twice(changes)
+        counts = Counts(*(number or 0 for number in marked))
+        if kind is None or nulls or low is None:
+            return _Counted(counts)
+        first, last = (literal(value, kind) for value in key_of((low, high), [kind, kind]).values)
+        return _Counted(counts, first, last)
+
+    @property
+    def _lead_type(self) -> DataType | None:
+        try:
+            return key_types(self._schema, [self._key[0]])[0]
+        except UnsupportedKey:
+            return None
+
+    def _twice(self, changes: DataFrame) -> KeyNotUnique:
+        counted = changes.groupBy(*map(quoted, self._key)).agg(f.count(f.lit(1)).alias(MARK))
+        twice = counted.where(f.col(MARK) > 1).limit(DIFFERENCES_MAX).collect()
+        named = ", ".join(str(tuple(row)[:-1]) for row in twice)
+        return KeyNotUnique("several changes of one key in one step", detail=f"e.g. {named}")
+
+    def _merge_sql(self, columns: Sequence[str], view: str, counted: _Counted, *, exact: bool) -> str:
+        """With the clauses that there is something to do for, and no others. Exact marks that turn out wrong show in
+        the counts; of others a U may be a new row."""
+        names = [quoted(name) for name in columns if name != MARK]
+        on = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in self._key)
+        lead = f"t.{quoted(self._key[0])}"
+        bounds = f" AND {lead} >= {counted.first} AND {lead} <= {counted.last}" if counted.first else ""
+        sets = ", ".join(f"t.{name} = s.{name}" for name in names)
+        values = ", ".join(f"s.{name}" for name in names)
+        deletes = f"WHEN MATCHED AND s.{MARK} = 'D' THEN DELETE"
+        updates = f"WHEN MATCHED THEN UPDATE SET {sets}"
+        inserts = f"WHEN NOT MATCHED AND s.{MARK} <> 'D' THEN INSERT ({', '.join(names)}) VALUES ({values})"
+        counts = counted.counts
+        clauses = [deletes] if counts is None or counts.deleted else []
+        clauses += [updates] if counts is None or counts.updated or not exact else []
+        clauses += [inserts] if counts is None or counts.inserted or not exact else []
+        return f"MERGE INTO {self._table} t USING {view} s ON {on}{bounds} {' '.join(clauses)}"
+
+    def compare(
+        self, expected: DataFrame, version: int, but: DataFrame | None = None, within: Range | None = None
+    ) -> Compared:
+        """By buckets of the key: how many rows, and sums of their hashes. Only in buckets that differ rows are compared
+        one by one."""
+        columns = [quoted(name) for name in self._schema.fieldNames() if name in expected.columns]
+        with self._translated():
+            found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
+            wanted = expected.select(*columns)
+            if within is not None:
+                found = found.where(is_within([within], self._key, key_types(self._schema, self._key)))
+            if but is None:
+                return compared(wanted, found, self._key, self._rounded)
+            keys = but.cache()
+            try:
+                wanted, found = (
+                    rows.alias("o").join(keys.alias("n"), same(self._key), "left_anti") for rows in (wanted, found)
+                )
+                return compared(wanted, found, self._key, self._rounded)
+            finally:
+                keys.unpersist()
+
+    def check_name(self) -> None:
+        """Raise NameTaken if `publish` would."""
+        catalog.check_name(self._spark, self._name, self._path, self._job_id)
+
+    def publish(self) -> None:
+        """A view in the session's catalog that shows the user's columns."""
+        self._is_published = True
+        shown = [name for name in self._schema.fieldNames() if not name.startswith(HIDDEN)]
+        catalog.publish(self._spark, self._name, self._path, self._job_id, shown)
+
+
+def _bare(rows: DataFrame) -> DataFrame:
+    """Columns that bring nothing but a comment with them of what they come from."""
+    columns = []
+    for field in rows.schema:
+        kept = {name: text for name, text in field.metadata.items() if name == "comment"}
+        columns.append(f.col(quoted(field.name)).alias(field.name, metadata=kept))
+    return rows.select(*columns)
+
+
+@contextmanager
+def _carrying(session: SparkSession, payload: Payload) -> Iterator[None]:
+    """A MERGE takes its payload from the settings of the session that runs it."""
+    settings = {
+        "spark.databricks.delta.commitInfo.userMetadata": payload_to_text(payload),
+        "spark.databricks.delta.write.txnAppId": payload.generation_uuid,
+        "spark.databricks.delta.write.txnVersion": str(payload.state.step),
+    }
+    with having_set(session, settings):
+        yield
+
+
+def _entry(row: Row) -> Entry:
+    operation, payload = row["operation"], payload_from_text(row["userMetadata"])
+    version = int(row["version"])
+    if operation == "CREATE TABLE" and version == 0:
+        return Entry(version, Effect.BIRTH)
+    if operation in HARMLESS or _keeps_the_feed(operation, row["operationParameters"] or {}):
+        return Entry(version, Effect.NONE, payload)
+    if operation in WRITES and payload is not None:
+        return Entry(version, Effect.WRITE, payload, _counts(operation, row["operationMetrics"] or {}))
+    return Entry(version, Effect.FOREIGN, payload)
+
+
+def _keeps_the_feed(operation: str, parameters: dict[str, str]) -> bool:
+    if operation != "SET TBLPROPERTIES":
+        return False
+    properties = json.loads(parameters.get("properties", "{}"))
+    return str(properties.get("delta.enableChangeDataFeed", "true")).lower() == "true"
+
+
+def _counts(operation: str, metrics: dict[str, str]) -> Counts:
+    def metric(name: str) -> int:
+        return int(metrics.get(name, 0))
+
+    if operation == "MERGE":
+        return Counts(metric("numTargetRowsInserted"), metric("numTargetRowsUpdated"), metric("numTargetRowsDeleted"))
+    return Counts(inserted=metric("numOutputRows"))

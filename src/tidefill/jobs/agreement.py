@@ -1,0 +1,110 @@
+"""Which versions of its inputs a job takes, so that no view shows a mix of two versions of one table.
+
+Inputs that come from one table of others (a base) agree if they come from the same version of it. `agree` finds the
+newest that do; what a view shows rests on this alone. Ticks see to it that there are such versions: jobs whose outputs
+meet again in some view above them go to the same versions of a base, and on to the next only when all of them have been
+there. A tick is a number in the store, moved by compare-and-set; it has no owner. Whoever stands still is not waited
+for: when it goes on, it goes to the tick of that time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidefill.core.state import Table
+from tidefill.core.version import Version, bases_of
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Job, Pause
+
+Node: TypeAlias = str  # a job of ours, by its id, or a table of others
+Readable: TypeAlias = Callable[[Table, Version], bool]
+Reads: TypeAlias = Mapping[Node, Mapping[Table, Node]]  # what each of a job's tables is
+
+
+@dataclass(frozen=True, slots=True)
+class InStep:
+    """Whether the job goes to the same versions as others, how far it may go now, given the newest versions of its
+    tables and which can be read, and whether others read what it makes."""
+
+    member: bool
+    allowed: Callable[[Mapping[Table, Version], Readable], Mapping[Table, Version]]
+    read: bool = False
+
+
+ALONE = InStep(False, lambda newest, readable: newest)
+
+
+def agree(
+    heads: Mapping[Table, Version], before: Callable[[Table, str, int], Version | None]
+) -> dict[Table, Version] | None:
+    """The newest versions up to these heads that agree; None if there are none. `before(table, base, number)`: the
+    newest version of the table that comes from at most that version of the base. Versions of a base never go back in a
+    table's history, so the newest is one and the same in whatever order it is looked for."""
+    now = dict(heads)
+    while True:
+        oldest: dict[str, int] = {}
+        for version in now.values():
+            for base, number in bases_of(version).items():
+                oldest[base] = min(number, oldest.get(base, number))
+        ahead = ((table, base) for table in now for base, at in bases_of(now[table]).items() if at > oldest[base])
+        table, base = next(ahead, ("", ""))
+        if not base:
+            return now
+        older = before(table, base, oldest[base])
+        if older is None:
+            return None
+        now[table] = older
+
+
+def bases(node: Node, reads: Reads) -> frozenset[Node]:
+    """The tables of others from which it comes. A job that reads no table of ours is one itself."""
+    return frozenset(one for one in (node, *_all_below(node, reads)) if not reads.get(one))
+
+
+def meets(job: Node, reads: Reads) -> frozenset[Node]:
+    """The bases from which two or more of its inputs come."""
+    found = Counter(base for below in set(reads[job].values()) for base in bases(below, reads))
+    return frozenset(base for base, inputs in found.items() if inputs > 1)
+
+
+def in_step(reads: Reads) -> dict[Node, frozenset[Node]]:
+    """Of each base, the jobs that go by its ticks: those that come from it and are read by a job in which it meets."""
+    found: dict[Node, frozenset[Node]] = {}
+    for job in reads:
+        for base in meets(job, reads):
+            members = {below for below in _all_below(job, reads) if below in reads and base in bases(below, reads)}
+            found[base] = found.get(base, frozenset()) | (members - {base})
+    return found
+
+
+def _all_below(node: Node, reads: Reads) -> frozenset[Node]:
+    """What it reads, however far below; each is looked at once, by however many ways it is reached."""
+    found: set[Node] = set()
+    ahead = [node]
+    while ahead:
+        new = set(reads.get(ahead.pop(), {}).values()) - found
+        found |= new
+        ahead += new
+    return frozenset(found)
+
+
+def stands(job: Job) -> str:
+    """Why it does not go on, for now, as a person reads it; empty if it does."""
+    if job.life is Life.LIVE and job.pause is not Pause.ALL and not job.wants_end and not job.wants_resync:
+        return ""
+    return Life.PAUSED.value if job.pause is Pause.ALL and job.life is Life.LIVE else job.life.value
+
+
+def blocked_by(job: Node, reads: Reads, rows: Mapping[Node, Job]) -> Job | None:
+    """A job below it, however far, that stands still; None if none does."""
+    below = sorted(one for one in _all_below(job, reads) if one in rows)
+    return next((rows[one] for one in below if stands(rows[one])), None)
+
+
+def waited_for(members: Iterable[Node], reads: Reads, rows: Mapping[Node, Job]) -> list[Job]:
+    """Those of them that will come to the tick by themselves."""
+    known = [rows[member] for member in sorted(members) if member in rows]
+    return [job for job in known if not stands(job) and blocked_by(job.id, reads, rows) is None]

@@ -1,0 +1,397 @@
+"""A job's row in the store, and everything that may happen to it, as pure functions from row to row.
+
+The store applies such a function to the row it holds in one transaction, so that several processes may wish, lease and
+report at once. Wishes are what a user wants; only the runner that holds the lease acts on them. Each wish raises
+`wish_number`, and going LIVE compares it, so that no wish is ever overlooked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from tidefill.core.budget import BUDGET
+from tidefill.core.progress import Progress
+from tidefill.core.step import Knobs, Phase
+from tidefill.errors import Fenced, InvalidSetting, StoreUnreadable, TidefillError, WrongState
+from tidefill.jobs import lifecycle
+from tidefill.jobs.lifecycle import Event, Life
+
+NAME_CHARACTERS_MAX = 200
+RATE_LIMIT_MAX = 10**12
+
+
+class Pause(Enum):
+    """What a user wants to stand still."""
+
+    NOTHING = "nothing"
+    FILL = "fill"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user may set and change while the job runs. `chunk_rows` None: sized by the clock. `verify`: whether it is
+    compared with a recompute before it goes live. `wal_budget`, `wal_limit`: bytes of its log that a server keeps for
+    the job before it stops filling, and before it gives them up; None: however many."""
+
+    parallelism: int = 1
+    rate_limit: int | None = None
+    chunk_rows: int | None = None
+    target_lag_s: float = 0.0
+    verify: bool = True
+    wal_budget: int | None = BUDGET
+    wal_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        Knobs(parallelism=self.parallelism, target_lag_s=self.target_lag_s)
+        if self.rate_limit is not None and not 0 <= self.rate_limit <= RATE_LIMIT_MAX:
+            raise InvalidSetting(
+                f"rate_limit is {self.rate_limit}", hint="Set it to rows per second, 0 or more, or to NONE."
+            )
+        if self.chunk_rows is not None and self.chunk_rows < 1:
+            raise InvalidSetting(f"chunk_rows is {self.chunk_rows}", hint="Set it to 1 or more, or leave it out.")
+        for name, size in (("wal_budget", self.wal_budget), ("wal_limit", self.wal_limit)):
+            if size is not None and size < 1:
+                raise InvalidSetting(f"{name} is {size}", hint="Set it to a size such as '10 GB', or to NONE.")
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who runs the job, until when, and the number that tells an old holder from a new one."""
+
+    owner: str = ""
+    fence: int = 0
+    until_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a job is FAILED."""
+
+    code: str
+    fact: str
+    detail: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """The step that the lease's holder began at `began_s` and has not reported yet. `kind`: a `StepKind`. `chunks` and
+    `ranges` (JSON): what is filled. `rows`: about how many; of a verification, how many were compared before.
+    `usual_s`: how long the step before it took."""
+
+    kind: str
+    began_s: float
+    chunks: int = 0
+    rows: int = 0
+    ranges: str = ""
+    usual_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
+    the generation is built from, where something else may take its name. `unread_settings`: the settings as the store
+    has them, if this release cannot read them; they are written back as they are."""
+
+    id: str
+    name: str
+    definition: str
+    life: Life = Life.CREATED
+    settings: Settings = field(default_factory=Settings)
+    generation: int = 1
+    generation_uuid: str = ""
+    source: str = ""
+    published: int | None = None
+    pause: Pause = Pause.NOTHING
+    wants_end: bool = False
+    wants_resync: bool = False
+    wants_resume: bool = False
+    wish_number: int = 0
+    lease: Lease = Lease()
+    anchor: str = ""
+    released: str = ""
+    resources: tuple[str, ...] = ()
+    failure: Failure | None = None
+    waiting: str = ""
+    progress: Progress | None = None
+    doing: Doing | None = None
+    ended_at_s: float = 0.0
+    unread_settings: str = ""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    def phase(self) -> Phase:
+        """What the planner is told."""
+        if self.published == self.generation:
+            return Phase.LIVE
+        return Phase.VERIFYING if self.life is Life.VERIFYING else Phase.FILLING
+
+    def knobs(self) -> Knobs:
+        """What the planner is told."""
+        return Knobs(
+            parallelism=self.settings.parallelism,
+            fill_paused=self.pause is Pause.FILL,
+            paused=self.life is Life.PAUSED,
+            target_lag_s=self.settings.target_lag_s,
+            wal_budget=self.settings.wal_budget,
+        )
+
+
+def check_name(name: str) -> None:
+    """InvalidSetting if a job or a table cannot have the name."""
+    if not name.strip() or len(name) > NAME_CHARACTERS_MAX:
+        raise InvalidSetting(
+            "a name is missing or too long", detail=f"{len(name)} characters; at most {NAME_CHARACTERS_MAX}."
+        )
+
+
+def name_key(name: str) -> str:
+    """Names of jobs and tables are one flat, case-insensitive namespace."""
+    return name.casefold()
+
+
+def _wish(job: Job, **changes: Any) -> Job:
+    if job.life in (Life.CANCELLING, Life.DROPPED):
+        raise WrongState(f"{job.name} is being dropped")
+    return replace(job, wish_number=job.wish_number + 1, **changes)
+
+
+def wish_pause(what: Pause) -> Callable[[Job], Job]:
+    """PAUSE JOB, PAUSE JOB FILL."""
+    return lambda job: _wish(job, pause=what)
+
+
+def wish_resume(job: Job) -> Job:
+    """RESUME JOB: after a pause or a failure."""
+    return _wish(job, pause=Pause.NOTHING, wants_resume=job.life is Life.FAILED)
+
+
+def wish_settings(settings: Settings) -> Callable[[Job], Job]:
+    """ALTER JOB."""
+
+    def wished(job: Job) -> Job:
+        check_settings(job)
+        return _wish(job, settings=settings)
+
+    return wished
+
+
+def check_settings(job: Job) -> None:
+    """StoreUnreadable if this release cannot read the job's settings."""
+    if job.unread_settings:
+        raise StoreUnreadable(
+            f"the settings of {job.name} cannot be read",
+            detail=job.unread_settings,
+            hint="A newer release of Tidefill wrote them: use that release, or drop the job.",
+        )
+
+
+def wish_resync(job: Job) -> Job:
+    """RESYNC JOB."""
+    return _wish(job, wants_resync=True)
+
+
+def wish_cancel(job: Job) -> Job:
+    """CANCEL JOB: only before it is live."""
+    if job.published is not None:
+        raise WrongState(f"{job.name} is live", hint="Use DROP to remove it.")
+    return wish_drop(job)
+
+
+def wish_drop(job: Job) -> Job:
+    """DROP. Asking twice is no mistake."""
+    if job.life in (Life.CANCELLING, Life.DROPPED):
+        return job
+    return _wish(job, wants_end=True)
+
+
+def is_held(lease: Lease, now_s: float, ttl_s: float, is_gone: Callable[[str], bool]) -> bool:
+    """Whether a live runner has the lease. A lease that ends further ahead than any lease does was written by a clock
+    that was wrong: it counts as over."""
+    return bool(lease.owner) and now_s < lease.until_s <= now_s + 2 * ttl_s and not is_gone(lease.owner)
+
+
+def acquire(
+    owner: str, now_s: float, ttl_s: float, is_gone: Callable[[str], bool] = lambda _: False
+) -> Callable[[Job], Job]:
+    """Take the lease if it is free, over or ours, or if its owner is gone; the row is unchanged if somebody else holds
+    it (`is_held`). Taking it raises the fence; renewing does not, even after its time if nobody took it."""
+
+    def acquired(job: Job) -> Job:
+        if job.lease.owner == owner:
+            fresh = ttl_s / 2 <= job.lease.until_s - now_s <= ttl_s
+            return job if fresh else replace(job, lease=replace(job.lease, until_s=now_s + ttl_s))
+        if is_held(job.lease, now_s, ttl_s, is_gone):
+            return job
+        return replace(job, lease=Lease(owner, job.lease.fence + 1, now_s + ttl_s), doing=None)
+
+    return acquired
+
+
+def fenced(fence: int, change: Callable[[Job], Job]) -> Callable[[Job], Job]:
+    """The change, made only while the lease with that number is the newest."""
+
+    def guarded(job: Job) -> Job:
+        if job.lease.fence != fence:
+            raise Fenced(f"another runner has taken {job.name} over")
+        return change(job)
+
+    return guarded
+
+
+def renew(owner: str, now_s: float, ttl_s: float) -> Callable[[Job], Job]:
+    """A heartbeat: the lease lasts longer if it is still ours. It never takes one."""
+    return lambda job: replace(job, lease=replace(job.lease, until_s=now_s + ttl_s)) if _is_of(job, owner) else job
+
+
+def release_lease(job: Job) -> Job:
+    """Let others take it at once."""
+    return replace(job, lease=replace(job.lease, owner="", until_s=0.0), doing=None)
+
+
+def release_own(owner: str) -> Callable[[Job], Job]:
+    """Let others take it at once, if it is ours."""
+    return lambda job: release_lease(job) if _is_of(job, owner) else job
+
+
+def _is_of(job: Job, owner: str) -> bool:
+    return job.lease.owner == owner
+
+
+def ends_step(change: Callable[[Job], Job]) -> Callable[[Job], Job]:
+    """The change; unless it begins a step, no step is under way after it."""
+
+    def changed(job: Job) -> Job:
+        after = change(job)
+        return after if after.doing is None or after.doing is not job.doing else replace(after, doing=None)
+
+    return changed
+
+
+def happened(event: Event, wish_number: int | None = None, **changes: Any) -> Callable[[Job], Job]:
+    """The lifecycle event and what comes with it. With a `wish_number`: the row is unchanged if there are newer
+    wishes."""
+
+    def moved(job: Job) -> Job:
+        if wish_number is not None and job.wish_number != wish_number:
+            return job
+        return replace(job, life=lifecycle.after(job.life, event), **{"waiting": "", **changes})
+
+    return moved
+
+
+def resumed(job: Job) -> Job:
+    """Go on where the job stopped."""
+    event = Event.RESUME_LIVE if job.published == job.generation else Event.RESUME_FILLING
+    return happened(event, failure=None, wants_resume=False)(job)
+
+
+def failed(error: TidefillError) -> Callable[[Job], Job]:
+    """FAILED, with the reason."""
+    failure = Failure(error.code, error.fact, error.detail, error.hint)
+    return happened(Event.FAIL, failure=failure, wants_resume=False)
+
+
+def gave_up(error: TidefillError) -> Callable[[Job], Job]:
+    """FAILED, because what the job would need to go on was given up. A job that had failed before keeps that reason in
+    the detail, but now it takes more to mend it. A pause is over: RESYNC shall be enough."""
+
+    def given_up(job: Job) -> Job:
+        pause = Pause.NOTHING if job.pause is Pause.ALL else job.pause
+        if job.life is not Life.FAILED:
+            return replace(failed(error)(job), pause=pause)
+        if job.failure and job.failure.code == error.code:
+            return job
+        before = f" It had failed before: {job.failure.fact} [{job.failure.code}]" if job.failure else ""
+        failure = Failure(error.code, error.fact, error.detail + before, error.hint)
+        return replace(job, failure=failure, wants_resume=False, pause=pause)
+
+    return given_up
+
+
+def begin_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
+    """The uuid of the first generation, recorded before anything is made, and what a generation is built from, if that
+    was not there when it began. A second maker finds them there."""
+    return lambda job: replace(job, generation_uuid=job.generation_uuid or generation_uuid, source=job.source or source)
+
+
+def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
+    """RESYNC: the next generation with nothing of the old one but what is published."""
+    return lambda job: happened(
+        Event.RESYNC,
+        generation=job.generation + 1,
+        generation_uuid=generation_uuid,
+        source=source,
+        wants_resync=False,
+        wants_resume=False,
+        anchor="",
+        released="",
+        failure=None,
+    )(job)
+
+
+def intend(resource: str) -> Callable[[Job], Job]:
+    """Record a thing before it is made, so that whoever drops the job knows of it."""
+    return lambda job: job if resource in job.resources else replace(job, resources=(*job.resources, resource))
+
+
+def forget(resource: str) -> Callable[[Job], Job]:
+    """The thing is gone."""
+    return lambda job: replace(job, resources=tuple(name for name in job.resources if name != resource))
+
+
+def job_to_json(job: Job) -> dict[str, Any]:
+    """The row as JSON data."""
+    data = {name: getattr(job, name) for name in _PLAIN}
+    data["life"] = job.life.value
+    data["pause"] = job.pause.value
+    data["resources"] = list(job.resources)
+    for name, kind in _NESTED.items():
+        value = getattr(job, name)
+        data[name] = None if value is None else {part: getattr(value, part) for part in kind.__dataclass_fields__}
+    if job.unread_settings:
+        data["settings"] = json.loads(job.unread_settings)
+    return data
+
+
+def job_from_json(data: Any) -> Job:
+    """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
+    try:
+        fields = {name: data.get(name, "") if name == "source" else data[name] for name in _PLAIN}
+        data = {"doing": None, **data}  # a row of an earlier release has none
+        for name, kind in _NESTED.items():
+            fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])
+        if fields["settings"] is None:
+            fields |= {"settings": Settings(), "unread_settings": json.dumps(data["settings"])}
+        life, pause, resources = Life(data["life"]), Pause(data["pause"]), tuple(data["resources"])
+        return Job(**fields, life=life, pause=pause, resources=resources)
+    except (KeyError, TypeError, ValueError, AttributeError, TidefillError) as error:
+        raise StoreUnreadable("a job in the store cannot be read", detail=f"{type(error).__name__}: {error}") from error
+
+
+def _nested(kind: Any, data: Any) -> Any:
+    """The value; None for settings that this release does not know: they stop their own job, and no look at others."""
+    try:
+        return kind(**data)
+    except (TypeError, TidefillError):
+        if kind is Settings and isinstance(data, dict):
+            return None
+        raise
+
+
+_NESTED: dict[str, Any] = {
+    "settings": Settings,
+    "lease": Lease,
+    "failure": Failure,
+    "progress": Progress,
+    "doing": Doing,
+}
+_MAY_BE_NONE = ("failure", "progress", "doing")
+_OTHERWISE = (*_NESTED, "life", "pause", "resources", "unread_settings")
+_PLAIN = tuple(name for name in Job.__dataclass_fields__ if name not in _OTHERWISE)

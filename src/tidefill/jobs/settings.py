@@ -1,0 +1,90 @@
+"""What a user may set of a job, by the names and in the words that he writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any
+
+from tidefill.core.budget import size_of
+from tidefill.errors import InvalidSetting
+from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.row import Settings
+
+OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
+SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
+SETTINGS = ("target_lag", *OF_CHUNKS, "verify", *SIZES)
+INCREMENTAL, FULL = "incremental", "full"  # how a view is refreshed
+ANEW_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
+_LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+
+
+def check_setting_names(names: Iterable[str]) -> None:
+    """InvalidSetting if a job has no such setting."""
+    for name in names:
+        if name not in SETTINGS:
+            near = get_close_matches(name, SETTINGS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(SETTINGS)}."
+            raise InvalidSetting(f"there is no setting {name}", hint=hint)
+
+
+def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
+    """The settings, with what was asked for. InvalidSetting if that makes no sense."""
+    check_setting_names(asked)
+    changes = {name: value for name, value in asked.items() if name not in ("target_lag", *SIZES)}
+    for name, value in changes.items():
+        if name == "verify":
+            if type(value) is not bool:
+                raise InvalidSetting(f"{name} is {value!r}", hint="Set it on or off.")
+        elif not (type(value) is int or (value is None and name != "parallelism")):
+            raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
+    if "target_lag" in asked:
+        changes["target_lag_s"] = _seconds(asked["target_lag"])
+    changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
+    return replace(before, **changes)
+
+
+def _seconds(lag: object) -> float:
+    """`30 seconds`, 30, or a timedelta."""
+    if isinstance(lag, timedelta):
+        return lag.total_seconds()
+    if isinstance(lag, (int, float)) and not isinstance(lag, bool):
+        return float(lag)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day)s?\s*", str(lag).lower())
+    if match is None:
+        raise InvalidSetting(f"target_lag is {lag!r}", hint="Write it like '30 seconds' or '5 minutes'.")
+    return float(match[1]) * _LAG_UNITS_S[match[2]]
+
+
+def _bytes(name: str, size: object) -> int | None:
+    """`10 GB`, a number of bytes, or None."""
+    found = size if size is None or type(size) is int else size_of(str(size))
+    if found is None and size is not None:
+        raise InvalidSetting(f"{name} is {size!r}", hint="Write it like '10 GB' or '500 MB', or NONE.")
+    return found
+
+
+def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
+    """InvalidSetting for settings that would say nothing of such a job, or that would have us drop what is not ours."""
+    for name in asked:
+        if name in SIZES and not definition.connection:
+            raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
+        if name == "wal_limit" and definition.slot:
+            raise InvalidSetting(
+                f"wal_limit would drop the slot {definition.slot}, which somebody else made",
+                hint="Set max_slot_wal_keep_size on the server instead.",
+            )
+        if name in OF_CHUNKS and definition.anew:
+            raise InvalidSetting(
+                f"{name} is for what is filled in chunks; this view is computed whole", hint="Leave it out."
+            )
+
+
+def is_anew(refresh: str) -> bool:
+    """Whether a view is to be computed from nothing each time."""
+    if refresh not in (INCREMENTAL, FULL):
+        raise InvalidSetting(f"refresh is {refresh!r}", hint=f"Set it to {FULL}, or to {INCREMENTAL}.")
+    return refresh == FULL

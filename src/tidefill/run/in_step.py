@@ -1,0 +1,126 @@
+"""Keeps jobs in step whose outputs meet again: who they are, by the store's rows, and the ticks that they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+
+from tidefill.core.confirm import anchor_from_text
+from tidefill.core.state import Table
+from tidefill.core.version import Number, Version, bases_of_all
+from tidefill.errors import StateUnreadable
+from tidefill.jobs import agreement as ticks
+from tidefill.jobs.agreement import Node, Readable, Reads
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Job
+from tidefill.ports import Store
+
+ANCHORS_MAX = 1024  # of as many jobs it is known without a parse from which versions they come
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A job among others. `waited_for`: of each of its tables that has ticks, the jobs that are to be there before the
+    next. `member`: others need to know every version that it goes to. `blocked_by`: a job below it that stands still.
+    `target_lag_s`: the smallest that any of those has who go with it. `read`: others read what it makes."""
+
+    member: bool = False
+    waited_for: Mapping[Table, Sequence[Job]] = field(default_factory=dict)
+    blocked_by: Job | None = None
+    target_lag_s: float | None = None
+    read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All jobs, and what follows from them alone."""
+
+    jobs: Sequence[Job] = ()
+    rows: Mapping[Node, Job] = field(default_factory=dict)
+    reads: Reads = field(default_factory=dict)
+    in_step: Mapping[Node, frozenset[Node]] = field(default_factory=dict)
+
+
+class Ticking:
+    """`reads`: what each of these jobs reads."""
+
+    def __init__(self, store: Store, reads: Callable[[Sequence[Job]], Reads]) -> None:
+        self._store = store
+        self._reads = reads
+        self._seen = _Seen()
+
+    def group(self, job: Job, jobs: Sequence[Job] | None = None) -> Group:
+        """The job among all others: as they are now, or as somebody has just read them. What follows from `jobs` alone
+        is worked out once for all that are asked for with the same ones."""
+        if jobs is None or jobs is not self._seen.jobs:
+            self._seen = self._look(self._store.jobs() if jobs is None else jobs)
+        rows, reads, in_step = self._seen.rows, self._seen.reads, self._seen.in_step
+        read = any(job.id in below.values() for below in reads.values())
+        if not reads.get(job.id):
+            return Group(read=read)
+        blocked_by = ticks.blocked_by(job.id, reads, rows)
+        members = {base: those for base, those in in_step.items() if job.id in those}
+        if not members:
+            return Group(blocked_by=blocked_by, read=read)
+        waited_for = {
+            table: ticks.waited_for(members[node], reads, rows)
+            for table, node in reads[job.id].items()
+            if node in members
+        }
+        together = {one for those in members.values() for one in those}
+        together |= {one for one in reads if not ticks.meets(one, reads).isdisjoint(members)}
+        return Group(True, waited_for, blocked_by, min(rows[one].settings.target_lag_s for one in together), read)
+
+    def _look(self, jobs: Sequence[Job]) -> _Seen:
+        rows = {row.id: row for row in jobs if row.life is not Life.DROPPED}
+        reads = self._reads(list(rows.values()))
+        return _Seen(jobs, rows, reads, ticks.in_step(reads))
+
+    def allowed(
+        self, group: Group, due: bool, newest: Mapping[Table, Version], readable: Readable
+    ) -> dict[Table, Version]:
+        """These versions, none beyond the tick of its table. The next tick is opened if there is something newer, and
+        either it is time (`due`) and all have come to the last, or that one cannot be read any more."""
+        return {
+            table: self._up_to_tick(version, group.waited_for[table], due, partial(readable, table))
+            if table in group.waited_for
+            else version
+            for table, version in newest.items()
+        }
+
+    def _up_to_tick(
+        self, newest: Version, waited_for: Sequence[Job], due: bool, readable: Callable[[Version], bool]
+    ) -> Version:
+        assert isinstance(newest.point, Number)
+        base, number, tick = newest.identity, newest.point.number, self._store.tick(newest.identity)
+        if tick is None:
+            tick = self._store.open_tick(base, None, number)
+        elif number > tick:
+            all_came = due and all(_has_come(job, base, tick) for job in waited_for)
+            if all_came or not readable(Version(base, Number(tick))):
+                tick = self._store.open_tick(base, tick, number)
+        return newest if number <= tick else Version(base, Number(tick))
+
+    def tidy(self) -> None:
+        """Forget the ticks of tables that no job comes from."""
+        self._store.keep_ticks({base for job in self._store.jobs() for base in _bases(job)})
+
+
+def _has_come(job: Job, base: str, tick: int) -> bool:
+    """One that comes from another table of that name (it will notice) is not waited for."""
+    return _bases(job).get(base, tick) >= tick
+
+
+def _bases(job: Job) -> dict[str, int]:
+    return _bases_in(job.anchor)
+
+
+@lru_cache(ANCHORS_MAX)
+def _bases_in(anchor_text: str) -> dict[str, int]:
+    """What cannot be read is told to whoever runs that job; to others it says nothing."""
+    try:
+        anchor = anchor_from_text(anchor_text)
+    except StateUnreadable:
+        return {}
+    return {} if anchor is None else bases_of_all(anchor.state.versions.values())

@@ -1,0 +1,193 @@
+"""Queries over several tables, or over groups of rows: the statements of a compiled plan, run by Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from sqlglot import exp
+
+from tidefill.core.state import Occurrence
+from tidefill.core.step import Shape
+from tidefill.errors import UpstreamReplaced
+from tidefill.ports import Halves, Judged, Merge
+from tidefill.spark.coverage import collectable, key_of, key_types, literal
+from tidefill.spark.derive_rows import same
+from tidefill.spark.faults import translated
+from tidefill.spark.judge import COMPILED, by_text
+from tidefill.spark.keeping import Kept
+from tidefill.spark.names import quoted
+from tidefill.spark.session import without_conclusions
+from tidefill.views.plan.drivers import Drivers
+from tidefill.views.plan.limits import NOTHING_KNOWN, Reading
+from tidefill.views.plan.plan import TARGET, ViewPlan
+from tidefill.views.reading.lexer import DIALECT
+from tidefill.views.relations.texts import WEIGHT
+
+LARGE_BYTES = 8 << 20
+_NAMES = re.compile(r"`(__tf_\w+)`")
+
+
+NO_CONSTANTS: Mapping[str, str] = {}
+
+
+def statement(
+    session: SparkSession,
+    query: exp.Query,
+    inputs: Mapping[str, DataFrame],
+    constants: Mapping[str, str] = NO_CONSTANTS,
+) -> DataFrame:
+    """What the query gives, where `__tf_...` are these frames and constants. The names are known to this statement
+    only."""
+    text = query.sql(dialect=DIALECT).replace("{", "{{").replace("}", "}}")
+    needed = inputs.keys() & set(_NAMES.findall(text))
+    frames: dict[str, Any] = {name: inputs[name] for name in needed}
+    known = {**constants, **{name: f"{{{name}}}" for name in needed}}
+    return session.sql(_NAMES.sub(lambda found: known.get(found[1], found[0]), text), **frames)
+
+
+class View:
+    """`empty`: the inputs without rows, by occurrence; `target`: the view as it is. `sizes`: of the table that an
+    occurrence reads, in bytes. `text`: the query as the user wrote it."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        plan: ViewPlan,
+        drivers: Drivers,
+        empty: Mapping[Occurrence, DataFrame],
+        target: Callable[[], DataFrame],
+        sizes: Callable[[Occurrence], int] = lambda name: 0,
+        *,
+        text: str,
+    ) -> None:
+        self._session = session
+        self._plan = plan
+        self._empty = dict(empty)
+        self._target = target
+        self._kept = Kept()
+        self._sizes = sizes
+        self._text = text
+        self.shape = Shape(
+            tables={scan.occurrence: scan.table for scan in plan.scans},
+            walked=drivers.occurrences,
+            appends=drivers.appends,
+            group_columns=drivers.group_columns,
+            starts_empty=drivers.starts_empty,
+        )
+
+    def append(self, rows: Mapping[Occurrence, DataFrame], whole: Mapping[Occurrence, DataFrame]) -> DataFrame:
+        """The outputs of the chunks alone: what else is walked has had its turn, or will have it."""
+        return self.whole({name: rows.get(name, whole.get(name, empty)) for name, empty in self._empty.items()})
+
+    def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
+        """The outputs of everything."""
+        return statement(self._session, self._plan.whole(), self._named("new", rows))
+
+    @contextmanager
+    def judged(self, rows: Mapping[Occurrence, DataFrame]) -> Iterator[Judged[DataFrame]]:
+        """By the user's text, in which what it leaves open is settled as the plan does."""
+        settled = self._plan.settled
+        if settled.reason:
+            yield Judged(self.whole(rows), notes=(f"{COMPILED}{settled.reason}",))
+            return
+        unseen = map(quoted, dict.fromkeys((*self._plan.key, *self._plan.hidden)))
+        hidden = self.whole(rows).select(*unseen) if self._plan.hidden else None
+        sql = self._text if settled.query is None else settled.query.sql(dialect=DIALECT)
+        tables = {self.shape.tables[name]: frame for name, frame in rows.items()}
+        with by_text(self._session, sql, tables) as found:
+            yield Judged(found, hidden, settled.notes)
+
+    def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
+        """The chunk's rows among the additions."""
+        return Halves(halves.removed, halves.added.unionByName(chunk), halves.images)
+
+    def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
+        """Inputs without rows."""
+        return Halves(self._empty[name], self._empty[name], images=True)
+
+    def nothing(self) -> DataFrame:
+        """Outputs without rows. (An aggregate without groups has one always.)"""
+        return self.whole(self._empty).where("false")
+
+    def changes(
+        self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
+    ) -> Merge[DataFrame]:
+        """By the plan's script for just the inputs that changed. What is asked for more than once is computed here, so
+        that Spark need not plan and compute it each time; the last of it is planned here, and the target's to keep."""
+        assert all(half.images for half in halves.values()), "a view needs both images of a change"
+        self._kept.let_go()
+        deltas = {name: self._delta(name, half) for name, half in halves.items()}
+        inputs = self._named("new", new)
+        inputs |= self._named("delta", deltas)
+        inputs |= self._named("old", {name: self._before(name, delta, new[name]) for name, delta in deltas.items()})
+        inputs[TARGET] = self._target()
+        chunks = [half for name, half in halves.items() if half.removed is self._empty[name]]
+        script = self._plan.changes(halves, NOTHING_KNOWN if chunks else self._reading())
+        constants: dict[str, str] = {}
+        with translated():
+            for stage in script.stages:
+                found = statement(self._session, stage.query, inputs, constants)
+                if stage.limits:
+                    constants |= dict(zip(stage.limits, _constants(found), strict=True))
+                else:
+                    inputs[stage.name] = self._kept.keep(found)
+            last = statement(self._session, script.last, inputs, constants)
+            with nullcontext() if _reads_inputs(script.last) else without_conclusions(self._session):
+                return Merge(self._kept.plan(last), exact=True)
+
+    def let_go(self) -> None:
+        """Keep nothing of the last changes in Spark's memory."""
+        self._kept.let_go()
+
+    def _reading(self) -> Reading:
+        """What is small is read whole sooner than limits are found for it."""
+        types, large = dict[str, str](), set[str]()
+        for scan in self._plan.scans:
+            schema = self._empty[scan.occurrence].schema
+            for column, source in zip(scan.columns, scan.sources, strict=True):
+                types[column] = schema[source].dataType.simpleString()
+            if self._sizes(scan.occurrence) >= LARGE_BYTES:
+                large.update(scan.columns)
+        return Reading(types, large)
+
+    def _delta(self, name: Occurrence, half: Halves[DataFrame]) -> DataFrame:
+        """Changes are few. A chunk is as large as a chunk is, and is read once."""
+        if half.kept or half.removed is self._empty[name]:
+            return _weighted(half)
+        with translated(UpstreamReplaced):
+            return self._kept.keep(_weighted(half))
+
+    def _before(self, name: Occurrence, delta: DataFrame, new: DataFrame) -> DataFrame:
+        """What the input was: what it is, without what came, with what went. Files of the old version may be gone."""
+        (scan,) = (scan for scan in self._plan.scans if scan.occurrence == name)
+        key = [source for column, source in zip(scan.columns, scan.sources, strict=True) if column in scan.key]
+        removed, added = (delta.where(f.col(WEIGHT) == weight).drop(WEIGHT) for weight in (-1, 1))
+        return new.alias("o").join(added.alias("n"), same(key), "left_anti").unionByName(removed)
+
+    def _named(self, what: str, frames: Mapping[Occurrence, DataFrame]) -> dict[str, DataFrame]:
+        numbers = {scan.occurrence: number for number, scan in enumerate(self._plan.scans)}
+        return {f"__tf_{what}_{numbers[name]}": frame for name, frame in frames.items()}
+
+
+def _reads_inputs(query: exp.Query) -> bool:
+    """And not only changes, what was computed from them, and the target: then bounds that hold for one input may hold
+    for another."""
+    return any(table.name.startswith(("__tf_new_", "__tf_old_")) for table in query.find_all(exp.Table))
+
+
+def _constants(limits: DataFrame) -> list[str]:
+    """The values of its one row, as constants in SQL."""
+    types = key_types(limits.schema, limits.columns)
+    (row,) = limits.select(*collectable(limits.columns, types)).collect()
+    values = key_of(tuple(row), types).values
+    return ["NULL" if value is None else literal(value, kind) for value, kind in zip(values, types, strict=True)]
+
+
+def _weighted(half: Halves[DataFrame]) -> DataFrame:
+    added = half.added.withColumn(WEIGHT, f.lit(1))
+    return half.removed.withColumn(WEIGHT, f.lit(-1)).unionByName(added) if half.removes else added

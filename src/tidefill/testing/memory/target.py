@@ -1,0 +1,192 @@
+"""A target like a Delta table: optimistic, idempotent by transaction number, and a bag.
+
+- The first step makes it.
+- An append never looks at keys. An upsert touches every row that matches; two changes for one key are an error.
+- A step number that was committed is skipped in silence; one that is committed meanwhile is a conflict; an upsert also
+  conflicts with any data or layout commit that lands meanwhile.
+- Frames are evaluated inside the commit, some of them twice, and anything may happen between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
+from tidefill.core.keys import Key
+from tidefill.core.walk import Range
+from tidefill.errors import CommitConflict, KeyNotUnique
+from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
+from tidefill.testing.memory.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
+from tidefill.testing.memory.world import World
+
+COMMIT_S = 1.0
+ROW_S = 0.1
+
+
+class MemoryTarget:
+    """The table of one generation of one job."""
+
+    def __init__(
+        self,
+        world: World,
+        catalog: Catalog,
+        path: str,
+        name: str,
+        on_commit: Callable[[str, Table, Entry], None] = lambda path, table, entry: None,
+    ) -> None:
+        self._world = world
+        self._catalog = catalog
+        self._path = path
+        self._name = name
+        self._on_commit = on_commit
+        self.resources: tuple[str, ...] = (f"table:{path}",)
+
+    def prepare(self) -> None:
+        """The first commit makes the table."""
+        self._world.effect("target.prepare")
+
+    def log(self, since: int | None = None) -> Sequence[Entry]:
+        """What is left of the log."""
+        self._world.effect("target.log")
+        table = self._catalog.tables.get(self._path)
+        return [] if table is None else table.log()
+
+    def commit(self, write: TargetWrite[Frame], payload: Payload) -> None:
+        """One atomic commit."""
+        self._world.effect("target.commit")
+        table = self._table(write, payload)
+        read_version = table.version
+        if payload.state.step <= table.transactions.get(payload.generation_uuid, 0):
+            self._world.seen["replayed step"] += 1
+            return
+        bag, counts, expected = self._evaluate(write, table.rows_by_key())
+        self._world.effect("target.evaluated")
+        if read_version == UNBORN:
+            self._refuse_another()
+            self._catalog.tables[self._path] = table
+        self._refuse_conflicts(table, read_version, write, payload)
+        carried = _through_json(marked(payload, expected) if expected else payload)
+        before = table.rows_by_key()
+        after = _appended(before, bag) if isinstance(write, Append) else bag
+        table.transactions[payload.generation_uuid] = payload.state.step
+        entry = table.commit(after, _difference(before, after), Effect.WRITE, carried, counts)
+        self._world.now += COMMIT_S + ROW_S * (counts.inserted + counts.updated + counts.deleted)
+        self._on_commit(self._path, table, entry)
+        self._world.effect("target.committed")
+
+    def _table(self, write: TargetWrite[Frame], payload: Payload) -> Table:
+        """The table; or one that is not there before it is committed to. A Merge needs one that is there."""
+        if payload.planned_on != UNBORN:
+            return self._catalog.at(self._path)
+        if not isinstance(write, Merge):
+            self._refuse_another()
+            return Table(self._path, [], [], [])
+        self._catalog.tables.setdefault(self._path, Table(self._path))
+        self._world.effect("target.made")
+        return self._catalog.at(self._path)
+
+    def _refuse_another(self) -> None:
+        if self._path in self._catalog.tables:
+            raise CommitConflict(f"{self._path} was made meanwhile")
+
+    def _evaluate(self, write: TargetWrite[Frame], before: Bag) -> tuple[Bag, Counts, Counts | None]:
+        match write:
+            case Append(frame):
+                rows = self._compute(frame)
+                bag: Bag = {}
+                for row in rows:
+                    add(bag, row)
+                return bag, Counts(inserted=len(rows)), None
+            case Merge(frame, exact):
+                changes = self._compute(frame)
+                marks = Counter(mark for mark, _, _ in changes)
+                expected = Counts(marks["I"], marks["U"], marks["D"]) if exact else None
+                return *_upsert(before, changes), expected
+            case Replace(frame):
+                rows = self._compute(frame)
+                bag = {}
+                for row in rows:
+                    add(bag, row)
+                return bag, Counts(inserted=len(rows)), None
+            case never:
+                assert_never(never)
+
+    def _compute(self, frame: Frame) -> list[Row]:
+        """Evaluate as an engine does: late, and now and then again."""
+        if self._world.effects % 3 == 0:
+            frame()
+        return frame()
+
+    def _refuse_conflicts(self, table: Table, read: int, write: TargetWrite[Frame], payload: Payload) -> None:
+        for entry in table.entries[read + 1 :]:
+            same_writer = entry.payload is not None and entry.payload.generation_uuid == payload.generation_uuid
+            if same_writer or not isinstance(write, Append):
+                raise CommitConflict(f"version {entry.version} of {self._path} was committed meanwhile")
+
+    def compare(self, expected: Frame, version: int, but: Frame | None = None, within: Range | None = None) -> Compared:
+        """Rows that one side has and the other has not."""
+        self._world.effect("target.compare")
+        bag = self._catalog.at(self._path).snapshots[version]
+        keys = set(but()) if but is not None else set()
+        if within is not None:
+            bag = {key: rows for key, rows in bag.items() if within.holds(Key((rows[0][ID],)))}
+        wanted = Counter(row for row in expected() if row[0] not in keys)
+        found = Counter(row for key, rows in bag.items() for row in rows if key not in keys)
+        missing = [f"missing {row}" for row in (wanted - found).elements()]
+        extra = [f"extra {row}" for row in (found - wanted).elements()]
+        return Compared(wanted.total(), tuple((missing + extra)[:10]))
+
+    def check_name(self) -> None:
+        """There are no strangers here."""
+
+    def publish(self) -> None:
+        """Show this table under the name."""
+        self._world.effect("target.publish")
+        self._catalog.published[self._name] = self._path
+
+
+def _through_json(payload: Payload) -> Payload:
+    return payload_from_json(json.loads(json.dumps(payload_to_json(payload))))
+
+
+def _upsert(before: Bag, changes: list[tuple[str, object, Row | None]]) -> tuple[Bag, Counts]:
+    after = dict(before)
+    inserted = updated = deleted = 0
+    seen: set[object] = set()
+    for mark, key, row in changes:
+        if key in seen:
+            raise KeyNotUnique(f"two changes of the key {key!r} in one MERGE")
+        seen.add(key)
+        matched = after.get(key, ())
+        if mark == "D":
+            deleted += len(matched)
+            after.pop(key, None)
+        elif matched:
+            assert row is not None
+            updated += len(matched)
+            after[key] = (row,) * len(matched)
+        else:
+            assert row is not None
+            inserted += 1
+            after[key] = (row,)
+    return after, Counts(inserted, updated, deleted)
+
+
+def _appended(before: Bag, rows: Bag) -> Bag:
+    after = dict(before)
+    for key, added in rows.items():
+        after[key] = (*after.get(key, ()), *added)
+    return after
+
+
+def _difference(before: Bag, after: Bag) -> list[tuple[int, Row]]:
+    changes: list[tuple[int, Row]] = []
+    for key in before.keys() | after.keys():
+        old, new = before.get(key, ()), after.get(key, ())
+        if old != new:
+            changes += [(-1, row) for row in old]
+            changes += [(1, row) for row in new]
+    return changes

@@ -1,1 +1,0 @@
-"""Tables that are read while others write them."""

@@ -1,0 +1,103 @@
+"""What a plan will do, for a person to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidefill.views.plan.plan import Strategy, ViewPlan
+from tidefill.views.relations.relations import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    LeftJoin,
+    Matched,
+    Project,
+    Relation,
+    Scan,
+    Union,
+    Windowed,
+    below,
+)
+
+ANEW = "affected groups anew"
+FILTER = ("filter", "row by row")
+
+
+def kept_fresh(how: str, reason: str) -> str:
+    """How, and why not better."""
+    return f"incrementally: {how}" + (f", because {reason}" if reason else "")
+
+
+def filled(appends: bool, starts_empty: bool, whole_groups: bool) -> str:
+    """What a chunk does to the view."""
+    what = "each chunk holds whole groups and is" if whole_groups else "each chunk is"
+    how = f"{what} appended" if appends else "each chunk is merged into what is there"
+    return how if starts_empty else f"{how}; the first commit has what the view shows without any chunk"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a query, and how it takes in changes; of a table, which columns are read. What it reads comes after it,
+    one deeper."""
+
+    depth: int
+    what: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.what}: {self.how}"
+
+
+def nodes(plan: ViewPlan) -> Iterator[Node]:
+    """The relations from the output down."""
+    of_last_aggregate = "counts and sums" if plan.strategy is Strategy.SUMS else ANEW
+    return _nodes(plan.root, 0, of_last_aggregate, on_top=True)
+
+
+def _nodes(relation: Relation, depth: int, of_last_aggregate: str, *, on_top: bool) -> Iterator[Node]:
+    if isinstance(relation, Project):
+        yield from _nodes(relation.child, depth, of_last_aggregate, on_top=on_top)
+        return
+    what, how = _what_and_how(relation, of_last_aggregate if on_top else ANEW)
+    yield Node(depth, what, how)
+    on_top = on_top and isinstance(relation, Filter)
+    for part in below(relation):
+        yield from _nodes(part, depth + 1, of_last_aggregate, on_top=on_top)
+
+
+def _what_and_how(relation: Relation, of_aggregate: str) -> tuple[str, str]:
+    match relation:
+        case Project():
+            raise AssertionError("it shows what is below it, and is no node")
+        case Scan():
+            return f"{relation.table} as {relation.occurrence}", ", ".join(relation.sources)
+        case Filter():
+            return FILTER
+        case InnerJoin():
+            return f"join of {len(relation.inputs)}", "the changed rows of each with the others"
+        case LeftJoin():
+            return "left join", "changed left rows; affected rows anew if the right side changed"
+        case Matched():
+            name = "no match" if relation.negated else "a match"
+            return f"rows with {name}", "changed rows; affected rows anew if the other side changed"
+        case Aggregate():
+            return f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates", of_aggregate
+        case Windowed():
+            return f"windows by {len(relation.partition)}", "affected partitions anew"
+        case Union():
+            return f"union of {len(relation.children)}", "the changed rows of each"
+
+
+def sql(plan: ViewPlan) -> str:
+    """The statements: the view from nothing, and what changes of all of its inputs do to it."""
+    inputs = [
+        f"-- __tf_new_{number}, __tf_old_{number}, __tf_delta_{number}: {scan.table} as {scan.occurrence}"
+        for number, scan in enumerate(plan.scans)
+    ]
+    changes = plan.changes([scan.occurrence for scan in plan.scans])
+    parts = ["-- from nothing", *inputs, plan.whole().sql(dialect="spark", pretty=True)]
+    for stage in changes.stages:
+        parts += [f"-- {stage.name}", stage.query.sql(dialect="spark", pretty=True)]
+    parts += ["-- changes", changes.last.sql(dialect="spark", pretty=True)]
+    return "\n".join(parts)

@@ -1,0 +1,88 @@
+"""What a query leaves open, and the rewrite by which VERIFY settles it.
+
+`row_number() OVER (PARTITION BY g ORDER BY x)` may number rows with equal x in any order. The compiler orders them by
+the key of the input. VERIFY runs the user's own query, in which Spark would choose another order, so VERIFY appends the
+same key to that ORDER BY, and changes nothing else. It says so.
+
+Example: over `pa (k, g, x)` with the key k, VERIFY runs `row_number() OVER (PARTITION BY g ORDER BY x, pa.k)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidefill.views.relations.parts import shown_as
+from tidefill.views.relations.texts import HIDDEN, name
+from tidefill.views.relations.windows import written_out
+
+_PLACE = "tidefill_place"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """`query`: the user's query with every choice made; None if it leaves nothing open, so that the user's text serves
+    as it is. `notes`: the choices, for a person. `reason`: why the choices cannot be written into the query; empty if
+    they can."""
+
+    query: exp.Expr | None = None
+    notes: tuple[str, ...] = ()
+    reason: str = ""
+
+
+NOTHING_OPEN = Settled()
+
+
+def placed(tree: exp.Expr) -> exp.Expr:
+    """The query with its WINDOW clauses written out, and with a number on each window, which copies of it keep."""
+    tree = tree.copy()
+    while (select := _with_clause(tree)) is not None:
+        other = written_out(select)
+        if select is tree:
+            tree = other
+        else:
+            select.replace(other)
+    for place, window in enumerate(tree.find_all(exp.Window)):
+        window.meta[_PLACE] = place
+    return tree
+
+
+def _with_clause(tree: exp.Expr) -> exp.Select | None:
+    return next((select for select in tree.find_all(exp.Select) if select.args.get("windows")), None)
+
+
+def place_of(window: exp.Expr) -> int:
+    """The number of a window, or of the one that it is a copy of."""
+    return int(window.meta[_PLACE])
+
+
+def settled(tree: exp.Expr, orders: Mapping[int, Sequence[exp.Column] | None]) -> Settled:
+    """The query of `placed` in which the windows at these places are ordered by these columns in the end; None: by
+    columns that cannot be named there."""
+    if not orders:
+        return NOTHING_OPEN
+    if any(columns is None for columns in orders.values()):
+        return Settled(reason="the order of equal rows in a window is that of a key which its query does not show")
+    tree, notes = tree.copy(), list[str]()
+    for window in tree.find_all(exp.Window):
+        columns = orders.get(place_of(window))
+        if columns is None:
+            continue
+        told = ", ".join(f"{column.table}.{column.name}".lstrip(".") for column in columns)
+        notes.append(f"rows that are equal in {shown_as(window.args['order'])} are ordered by {told}")
+        for column in columns:
+            window.args["order"].append("expressions", exp.Ordered(this=column.copy(), nulls_first=True))
+    return Settled(tree, tuple(dict.fromkeys(notes)))
+
+
+def reference(column: str, sources: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> exp.Column | None:
+    """The column of ours as the query itself can name it, if it can: `sources` are the aliases in FROM, each with the
+    names that the query may use and ours for them."""
+    for alias, columns in sources:
+        shown = next((shown for shown, inner in columns if inner == column), HIDDEN)
+        written = [other for other, _ in columns if other.casefold() == shown.casefold()]
+        if not shown.startswith(HIDDEN) and len(written) == 1:
+            return exp.Column(this=name(shown), table=name(alias) if alias else None)
+    return None

@@ -1,0 +1,78 @@
+"""A relation once more, as other occurrences, under other names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidefill.views.relations.relations import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    LeftJoin,
+    Matched,
+    Project,
+    Relation,
+    Scan,
+    Union,
+    Windowed,
+)
+from tidefill.views.relations.texts import Expr, Item, col
+
+
+class Copy:
+    """`names`: the new name of each column."""
+
+    def __init__(self, like: Callable[[str], str]) -> None:
+        self._like = like
+        self.names: dict[str, str] = {}
+
+    def relation(self, relation: Relation) -> Relation:
+        match relation:
+            case Scan():
+                occurrence = self._like(relation.occurrence)
+                return replace(
+                    relation, occurrence=occurrence, columns=self._new(relation.columns), key=self._key(relation)
+                )
+            case Filter():
+                return Filter(self.relation(relation.child), self.expression(relation.condition))
+            case Project():
+                child = self.relation(relation.child)
+                return Project(child, self._items(relation.items), self._key(relation))
+            case InnerJoin():
+                inputs = tuple(map(self.relation, relation.inputs))
+                return InnerJoin(inputs, tuple(map(self.expression, relation.conditions)), self._key(relation))
+            case LeftJoin():
+                left, right = self.relation(relation.left), self.relation(relation.right)
+                return LeftJoin(left, right, self.expression(relation.on), self._key(relation))
+            case Matched():
+                left, right = self.relation(relation.left), self.relation(relation.right)
+                return Matched(left, right, self.expression(relation.on), relation.negated)
+            case Aggregate():
+                child = self.relation(relation.child)
+                return Aggregate(child, self._items(relation.groups), self._items(relation.aggregates))
+            case Windowed():
+                child = self.relation(relation.child)
+                partition = tuple(map(self.expression, relation.partition))
+                return Windowed(child, partition, self._items(relation.items))
+            case Union():
+                children = tuple(map(self.relation, relation.children))
+                return Union(children, self._key(relation))
+
+    def _new(self, columns: Sequence[str]) -> tuple[str, ...]:
+        for column in columns:
+            if column not in self.names:
+                self.names[column] = self._like(column)
+        return tuple(self.names[column] for column in columns)
+
+    def _key(self, relation: Relation) -> tuple[str, ...]:
+        return tuple(self.names[column] for column in relation.key)
+
+    def _items(self, items: Sequence[Item]) -> tuple[Item, ...]:
+        values = [self.expression(value) for _, value in items]
+        return tuple(zip(self._new([column for column, _ in items]), values, strict=True))
+
+    def expression(self, tree: Expr) -> Expr:
+        return tree.copy().transform(lambda node: col(self.names[node.name]) if isinstance(node, exp.Column) else node)

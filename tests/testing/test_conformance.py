@@ -1,0 +1,37 @@
+"""The memory adapters keep the contracts that the real ones have to keep."""
+
+from typing import Any
+
+import pytest
+
+from tidefill.testing.conformance.target import TARGET_SUITE, TargetHarness, TargetTest
+from tidefill.testing.conformance.upstream import UPSTREAM_SUITE, UpstreamHarness, UpstreamTest
+from tidefill.testing.memory.harness import DeltaHarness, MemoryTargetHarness, PostgresHarness
+from tidefill.testing.memory.tables import Frame
+
+
+# R2, R3, R7, R13
+@pytest.mark.parametrize("test", UPSTREAM_SUITE, ids=lambda test: test.__name__)
+def test_delta_in_memory_keeps_the_contract(test: UpstreamTest) -> None:
+    harness: UpstreamHarness[Frame] = DeltaHarness()
+    test(harness)
+
+
+# R2, R3, R7, R13
+@pytest.mark.parametrize("test", UPSTREAM_SUITE, ids=lambda test: test.__name__)
+def test_postgres_in_memory_keeps_the_contract(test: UpstreamTest) -> None:
+    harness: UpstreamHarness[Frame] = PostgresHarness()
+    test(harness)
+
+
+# R12, R14
+@pytest.mark.parametrize("test", TARGET_SUITE, ids=lambda test: test.__name__)
+def test_the_target_in_memory_keeps_the_contract(test: TargetTest) -> None:
+    harness: TargetHarness[Frame] = MemoryTargetHarness()
+    test(harness)
+
+
+@pytest.mark.parametrize("suite", [UPSTREAM_SUITE, TARGET_SUITE])
+def test_a_suite_names_each_of_its_tests_once(suite: tuple[Any, ...]) -> None:
+    names = [test.__name__ for test in suite]
+    assert len(names) == len(set(names))

@@ -1,0 +1,145 @@
+"""TPC-H's queries as views, through real commits: after every refresh each is its query."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.tpch import make_tables, refresh, register
+from tests.quick_spark import COMPILED
+from tests.views.incremental.tpch import INCREMENTAL, QUERIES
+from tidefill import connect
+from tidefill.engine.engine import Engine
+
+ORDERS = 15
+CHUNK_ROWS = 300_000  # half of the items that there are at scale 0.1: the writer changes what is half filled
+WRITE_EVERY_S = 10.0
+SHOWN_ROWS = 3
+
+
+def keep_fresh(spark: SparkSession, folder: Path, numbers: Sequence[int], scale: float, rounds: int) -> None:
+    """Views over the tables, and so many refreshes of these."""
+    make_tables(spark, folder, scale)
+    with connect(spark, folder / "lake", folder / "store") as engine:
+        register(engine, folder)
+        for number in numbers:
+            engine.create_view(f"q{number}", QUERIES[number], verify=False)
+        engine.run_once()
+        for number in range(rounds):
+            refresh(spark, folder, number, ORDERS)
+            engine.run_once()
+            assert differences(engine, numbers) == {}
+
+
+def keep_fresh_from_the_first_row(
+    spark: SparkSession, folder: Path, numbers: Sequence[int], scale: float, rounds: int
+) -> None:
+    """The same, with views that are created and filled while somebody writes. It goes on after a difference, and notes
+    how far it came: a run that was cut off has shown something, too."""
+    progress = partial(note, folder / "progress.txt")
+    make_tables(spark, folder, scale)
+    write = partial(refresh, compiled_session(spark), folder, orders=ORDERS)
+    with connect(spark, folder / "lake", folder / "store") as engine:
+        register(engine, folder)
+        with written_meanwhile(lambda number: write(number=number)) as written:
+            for number in numbers:
+                engine.create_view(f"q{number}", QUERIES[number], verify=False, chunk_rows=CHUNK_ROWS)
+            progress("created")
+            engine.run_once()
+        first = written.result()
+        progress(f"filled, during {first} refreshes")
+        wrong = dict[int, dict[int, str]]()
+        for done in range(rounds + 1):
+            if done:
+                write(number=first + done - 1)
+            engine.run_once()
+            wrong[done] = differences(engine, numbers)
+            progress(f"round {done} of {rounds}: {wrong[done] or 'equal'}")
+        assert {done: told for done, told in wrong.items() if told} == {}
+
+
+@contextmanager
+def written_meanwhile(write: Callable[[int], None]) -> Iterator[Future[int]]:
+    """Something is written again and again, in a thread of its own, until the block is left; how often."""
+    stop = threading.Event()
+
+    def until_told() -> int:
+        for number in itertools.count():
+            write(number)
+            if stop.wait(WRITE_EVERY_S):
+                return number + 1
+        raise AssertionError
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield pool.submit(until_told)
+        finally:
+            stop.set()
+
+
+def note(file: Path, line: str) -> None:
+    """With the time of day."""
+    with file.open("a") as lines:
+        lines.write(f"{datetime.now(UTC):%H:%M:%S} {line}\n")
+
+
+def differences(engine: Engine, numbers: Sequence[int]) -> dict[int, str]:
+    """Of the views that are not their query, in what."""
+    told = {number: difference(engine, number) for number in numbers}
+    return {number: text for number, text in told.items() if text is not None}
+
+
+def difference(engine: Engine, number: int) -> str | None:
+    """The view is its query; of numbers with a point the last digits may differ."""
+    found, wanted = engine.table(f"q{number}"), engine.query(QUERIES[number])
+    if found.dtypes != wanted.dtypes:
+        return f"{found.dtypes} should be {wanted.dtypes}"
+    here, there = (sorted(map(rounded, frame.collect()), key=str) for frame in (found, wanted))
+    if here == there:
+        return None
+    surplus, missing = ([row for row in one if row not in other] for one, other in ((here, there), (there, here)))
+    status = engine.job(f"q{number}").status()
+    return (
+        f"{status.state} {status.failure or ''}: {len(here)} rows should be {len(there)}, "
+        f"{len(surplus)} wrong, as {surplus[:SHOWN_ROWS]}, {len(missing)} missing, as {missing[:SHOWN_ROWS]}"
+    )
+
+
+def rounded(row: Sequence[object]) -> tuple[object, ...]:
+    """Floats to nine digits."""
+    return tuple(float(f"{value:.9g}") if isinstance(value, float) else value for value in row)
+
+
+def compiled_session(spark: SparkSession) -> SparkSession:
+    """Here are enough rows for programs of their own."""
+    session = spark.newSession()
+    session.conf.set(*COMPILED)
+    return session
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> SparkSession:
+    return compiled_session(spark)
+
+
+def test_some_incremental_queries_stay_fresh(spark: SparkSession, tmp_path: Path) -> None:
+    keep_fresh(spark, tmp_path, INCREMENTAL[::8], 0.01, 1)
+
+
+@pytest.mark.full
+def test_every_query_stays_fresh(compiled: SparkSession, tmp_path: Path) -> None:
+    keep_fresh(compiled, tmp_path, list(QUERIES), 0.01, 1)
+
+
+@pytest.mark.soak
+def test_every_query_stays_fresh_for_ten_rounds(compiled: SparkSession, tmp_path: Path) -> None:
+    keep_fresh_from_the_first_row(compiled, tmp_path, list(QUERIES), 0.1, 10)
