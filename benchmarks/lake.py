@@ -28,10 +28,11 @@ from benchmarks.processes import cpu_s
 from tidefill import connect
 from tidefill.core.confirm import anchor_from_text
 from tidefill.delta.target import PROPERTIES
-from tidefill.engine.engine import Engine, Job
+from tidefill.engine.engine import Engine
+from tidefill.engine.job import Job
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.status import version_of
-from tidefill.run.scheduler import Service
+from tidefill.run.scheduler import Scheduler
 from tidefill.spark.names import table_at
 from tidefill.spark.session import local_session
 
@@ -119,7 +120,7 @@ def ctas(spark: SparkSession, source: str, path: str) -> None:
     spark.sql(f"CREATE TABLE {table_at(path)} USING delta TBLPROPERTIES ({properties}) AS {query}")
 
 
-def backfill(engine: Engine, service: Service, job: Job, source: str) -> tuple[float, float, int]:
+def backfill(engine: Engine, service: Scheduler, job: Job, source: str) -> tuple[float, float, int]:
     """Seconds until all is filled and at the head that was seen then, without the verification; seconds of that; how
     many steps it took to fill it."""
     goal: int | None = None
@@ -139,14 +140,14 @@ def backfill(engine: Engine, service: Service, job: Job, source: str) -> tuple[f
         if VERBOSE:
             print(f"  {row.life.value} {took_s:.1f} s, step {state.step if state else 0}", flush=True)
         if state is not None and state.finished() and goal is None:
-            goal, steps = engine._lake.head(source), state.step
+            goal, steps = engine._lake.tables.head(source), state.step
     job.wait(3600)
     return spent_s, verify_s, steps
 
 
-def follow(engine: Engine, service: Service, source: str) -> int:
+def follow(engine: Engine, service: Scheduler, source: str) -> int:
     """Turns until the view is at the head of its table; which is that."""
-    head = engine._lake.head(source)
+    head = engine._lake.tables.head(source)
     while True:
         row = engine._store.find("view")
         assert row is not None
@@ -158,7 +159,7 @@ def follow(engine: Engine, service: Service, source: str) -> int:
         service.turn(row)
 
 
-def live_step(spark: SparkSession, engine: Engine, service: Service, writer: Writer, copy: str) -> list[float]:
+def live_step(spark: SparkSession, engine: Engine, service: Scheduler, writer: Writer, copy: str) -> list[float]:
     """Seconds of the bare MERGE of one commit's changes into a copy of the target, of that with the bounds of the key,
     and of our step."""
     source = writer._path
@@ -188,7 +189,7 @@ def measure(spark: SparkSession, folder: Path, layout: str, number: int) -> Meas
             ctas_s = timed(lambda: ctas(spark, source, copy))
         asked: dict[str, Any] = {"chunk_rows": -(-ROWS // 4)} if layout == CUT else {}
         job = engine.create_view("view", QUERY.format(table="events"), **asked)
-        service = engine._service()
+        service = engine.scheduler()
         with writer.busy():
             backfill_s, verify_s, steps = backfill(engine, service, job, source)
         steps_s = live_step(spark, engine, service, writer, copy)
@@ -219,10 +220,10 @@ def idle(spark: SparkSession, folder: Path) -> tuple[float, float, int]:
         running = threading.Thread(target=engine.run, args=(stop,))
         running.start()
         time.sleep(IDLE_S)  # until it asks but twice a minute
-        target = engine._lake.path(job._row(), 1)
-        before = engine._lake.head(target)
+        target = engine._lake.warehouse.path(job._row(), 1)
+        before = engine._lake.tables.head(target)
         used = share_of_a_core(2 * IDLE_S)
-        commits = engine._lake.head(target) - before
+        commits = engine._lake.tables.head(target) - before
         stop.set()
         running.join()
     return bare, used, commits

@@ -34,10 +34,11 @@ from benchmarks.processes import Most, most, rss_bytes
 from tidefill import connect
 from tidefill.core.confirm import anchor_from_text
 from tidefill.core.state import JobState
-from tidefill.engine.engine import Engine, Job
+from tidefill.engine.engine import Engine
+from tidefill.engine.job import Job
 from tidefill.jobs.lifecycle import Life
 from tidefill.local.postgres import LocalPostgres, local_postgres
-from tidefill.run.scheduler import Service
+from tidefill.run.scheduler import Scheduler
 from tidefill.spark.session import local_session
 
 ROWS = [int(text) for text in os.environ.get("ROWS", "2000000,10000000").split(",")]
@@ -168,7 +169,7 @@ class Replica:
     """A job, and who runs it."""
 
     engine: Engine
-    service: Service
+    service: Scheduler
     job: Job
 
     def state(self) -> JobState | None:
@@ -256,7 +257,7 @@ def live_steps(replica: Replica, server: LocalPostgres, shop: Shop, rows: int, *
     """Nobody else writes meanwhile. The copy that the bare MERGE works on has the very files of the target."""
     found = Live()
     spark, lake = replica.engine.spark, replica.engine._lake
-    target = Path(lake.path(replica.job._row(), 1))
+    target = Path(lake.warehouse.path(replica.job._row(), 1))
     copy = target.with_name(f"copy-{scattered}")
     replica.catch_up()
     shutil.copytree(target, copy)
@@ -375,7 +376,7 @@ def measure(spark: SparkSession, rows: int, *, rounds: int = LIVE_ROUNDS, with_p
             connect(spark, folder / "lake", folder / "store", connections={"shop": server.url()})
         )
         job = engine.create_replica("orders", "shop.public.orders", publication="orders")
-        replica = Replica(engine, engine._service(), job)
+        replica = Replica(engine, engine.scheduler(), job)
         with (
             held(server.url()) as log,
             most(lambda: rss_bytes(os.getpid())) as memory,

@@ -30,7 +30,7 @@ from tidefill.core.step import Reason
 from tidefill.delta.target import PROPERTIES
 from tidefill.engine.engine import Engine
 from tidefill.errors import UnsupportedQuery
-from tidefill.run.scheduler import Service
+from tidefill.run.scheduler import Scheduler
 from tidefill.spark.names import table_at
 from tidefill.spark.session import local_session
 
@@ -99,7 +99,7 @@ def anew(engine: Engine, sql: str, path: str) -> None:
     rows.write.format("delta").options(**PROPERTIES).mode("overwrite").save(path)
 
 
-def step(engine: Engine, service: Service, name: str) -> None:
+def step(engine: Engine, service: Scheduler, name: str) -> None:
     """Until it has taken in what there is."""
     while True:
         row = engine._store.find(name)
@@ -119,7 +119,7 @@ class Bench:
     spark: SparkSession
     folder: Path
     engine: Engine
-    service: Service
+    service: Scheduler
     views: dict[str, str]
     found: dict[str, Measured] = field(default_factory=dict)
 
@@ -159,7 +159,7 @@ def bench(tables: Sequence[str], views: dict[str, str]) -> Iterator[Bench]:
         make_tables(spark, folder, SCALE, tables)
         with connect(spark, folder / "lake", folder / "store") as engine:
             register(engine, folder, tables)
-            yield Bench(spark, folder, engine, engine._service(hurry=True), views)
+            yield Bench(spark, folder, engine, engine.scheduler(hurry=True), views)
 
 
 def measure() -> tuple[dict[str, Measured], int]:

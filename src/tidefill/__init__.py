@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidefill.engine.engine import connect as connect
+    from tidefill.engine.connect import connect as connect
 
 
 def __getattr__(name: str) -> Any:
     """`connect` and `__version__`, imported only when asked for, so that importing the package stays cheap."""
     if name == "connect":
-        from tidefill.engine.engine import connect
+        from tidefill.engine.connect import connect as connect
 
         return connect
     if name == "__version__":

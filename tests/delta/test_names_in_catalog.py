@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from tests.engine.shop import Shop
-from tidefill.engine.engine import Job
+from tidefill.engine.job import Job
 from tidefill.errors import JobFailed, NameTaken
 
 SQL = "SELECT id, v FROM events WHERE v > 2"

@@ -44,7 +44,7 @@ def test_a_runner_that_wakes_up_after_its_lease_is_refused(
     engine = shop.engine
     engine.register("events", location=shop.source, key="id")
     job = engine.create_view(f"view_{uuid.uuid4().hex}", QUERY, chunk_rows=40)
-    service = engine._service()
+    service = engine.scheduler()
     service.turn(job._row())
     shop.sql("UPDATE SOURCE SET v = 100 WHERE id < 10")
     with connect(spark, shop.warehouse, shop.folder / "store") as other:
@@ -53,7 +53,7 @@ def test_a_runner_that_wakes_up_after_its_lease_is_refused(
             engine._store.change(job.id, lambda row: replace(row, lease=replace(row.lease, until_s=0.0)))
             if other_kind:
                 job.pause(fill_only=True)
-            theirs = other._service()
+            theirs = other.scheduler()
             with theirs.alive():
                 assert theirs.turn(job._row()).worked
 

@@ -11,7 +11,7 @@ import pytest
 from tests.engine.shop import Shop
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure
-from tidefill.run.scheduler import Service
+from tidefill.run.scheduler import Scheduler
 
 TURNS_MAX = 20
 DEADLINE_S = 60.0
@@ -27,9 +27,9 @@ def create(shop: Shop, suffix: str = "") -> None:
     shop.engine.create_view(f"anew{suffix}", VIEWS["rows"], refresh="full")
 
 
-def go_live(shop: Shop) -> Service:
+def go_live(shop: Shop) -> Scheduler:
     """A service that has brought every job up to date, and so knows the table."""
-    service = shop.engine._service()
+    service = shop.engine.scheduler()
     for _ in range(TURNS_MAX):
         for row in shop.engine._store.jobs():
             service.turn(row)
@@ -38,10 +38,10 @@ def go_live(shop: Shop) -> Service:
     raise AssertionError([(row.name, row.life, row.failure) for row in shop.engine._store.jobs()])
 
 
-def failures(shop: Shop, turns: int = 3, service: Service | None = None) -> dict[str, Failure | None]:
+def failures(shop: Shop, turns: int = 3, service: Scheduler | None = None) -> dict[str, Failure | None]:
     """Why each job stands still after some turns. A service that knows the table looks at it only once a second."""
     knows, deadline_s = service is not None, time.monotonic() + DEADLINE_S
-    service = service or shop.engine._service()
+    service = service or shop.engine.scheduler()
     while turns > 0 or (knows and time.monotonic() < deadline_s):
         turns -= 1
         for row in shop.engine._store.jobs():
@@ -51,7 +51,7 @@ def failures(shop: Shop, turns: int = 3, service: Service | None = None) -> dict
     return {row.name: row.failure for row in shop.engine._store.jobs()}
 
 
-def expect_named(shop: Shop, service: Service) -> None:
+def expect_named(shop: Shop, service: Scheduler) -> None:
     found = failures(shop, service=service)
     codes = {name: failure and failure.code for name, failure in found.items()}
     assert set(codes.values()) == {"UPSTREAM_REPLACED"}, found

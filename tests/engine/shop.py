@@ -29,7 +29,7 @@ class Shop:
 
     def turns(self, count: int) -> None:
         """So many turns of the only job."""
-        service, (row,) = self.engine._service(), self.engine._store.jobs()
+        service, (row,) = self.engine.scheduler(), self.engine._store.jobs()
         with service.alive():
             for _ in range(count):
                 service.turn(row)

@@ -142,7 +142,7 @@ def test_wishes_need_no_spark(shop: Shop) -> None:
         with pytest.raises(TimedOut):
             shop.engine.job(job.name).wait(0)
         job.cancel()
-        assert other._made is None
+        assert not other.uses_spark
     shop.engine.run_once()
     assert shop.engine.jobs() == []
 

@@ -17,7 +17,8 @@ from tidefill import connect
 from tidefill.core.confirm import Entry
 from tidefill.core.version import Number
 from tidefill.delta.target import DeltaTarget
-from tidefill.engine.engine import Engine, Job
+from tidefill.engine.engine import Engine
+from tidefill.engine.job import Job
 from tidefill.spark.coverage import covers, key_types
 from tidefill.spark.names import table_at
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.shop import Shop
-from tidefill.engine.engine import Job
+from tidefill.engine.job import Job
 
 TURNS_MAX = 40
 
@@ -40,7 +40,7 @@ def test_a_job_that_is_let_go_leaves_nothing_in_memory(
 ) -> None:
     before = _cached(spark)
     job = _job(shop)
-    service, (row,) = shop.engine._service(hurry=True), shop.engine._store.jobs()
+    service, (row,) = shop.engine.scheduler(hurry=True), shop.engine._store.jobs()
     for _ in range(TURNS_MAX):
         service.turn(row)
         if _cached(spark) > before:

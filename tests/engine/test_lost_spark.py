@@ -15,7 +15,7 @@ import pytest
 
 from tests.engine.shop import Shop
 from tests.quick_spark import QUICK
-from tidefill.engine.engine import Job
+from tidefill.engine.job import Job
 from tidefill.local.sockets import free_port
 from tidefill.local.spark import HOST
 

@@ -18,11 +18,11 @@ from tests.jobs.test_definitions import JOIN
 from tidefill.core.confirm import Truth
 from tidefill.core.state import JobState
 from tidefill.core.step import Shape
-from tidefill.engine import engine as engine_module
-from tidefill.engine.engine import Engine, connect
+from tidefill.engine.connect import connect
+from tidefill.engine.engine import Engine
 from tidefill.errors import NotYet
 from tidefill.jobs import agreement as ticks
-from tidefill.jobs import definitions
+from tidefill.jobs import definitions, graph
 from tidefill.jobs.definitions import JobDefinition
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
@@ -52,7 +52,7 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Reads of definitions as values; most need no parse."""
     counted = Counted(definitions.job_from_text)
     monkeypatch.setattr(definitions, "job_from_text", counted)
-    monkeypatch.setattr(engine_module, "job_from_text", counted)
+    monkeypatch.setattr(graph, "job_from_text", counted)
     return counted
 
 
@@ -82,7 +82,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def test_a_ladder_of_views_is_put_in_order(engine: Engine, parses: Counted) -> None:
     rows = list(reversed(engine._store.jobs()))
-    names = [job.name[1:] for job in engine_module._in_order(rows)]
+    names = [job.name[1:] for job in graph.in_order(rows)]
     assert names == sorted(names)
 
 
@@ -92,11 +92,11 @@ def test_a_job_that_was_dropped_is_not_what_has_its_name_now(engine: Engine) -> 
         row("b", 2, over("a", "c")),
         row("a", 3, over("c", "d")),
     ]
-    assert [job.id for job in engine_module._in_order(rows)][-1] == row("b", 2).id
+    assert [job.id for job in graph.in_order(rows)][-1] == row("b", 2).id
 
 
 def test_a_ladder_of_views_is_looked_through_for_replicas(engine: Engine, parses: Counted) -> None:
-    engine._refuse_mixtures([f"a{LEVELS - 1:02}", f"b{LEVELS - 1:02}"])
+    engine._inputs.refuse_mixtures([f"a{LEVELS - 1:02}", f"b{LEVELS - 1:02}"])
 
 
 def test_a_ladder_of_views_goes_in_step(engine: Engine, parses: Counted) -> None:
@@ -135,7 +135,7 @@ READS = ("jobs", "job", "find", "table", "tables", "events")
 
 def test_an_idle_round_reads_the_store_once_and_parses_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Engine, "_build", lambda *_: Idle())
-    service, now_s = engine._service(), 1000.0
+    service, now_s = engine.scheduler(), 1000.0
     monkeypatch.setattr(engine._clock, "now_s", lambda: now_s)
     service.round(threading.Event())
     assert {job.waiting for job in engine._store.jobs()} == {"nothing new"}
@@ -165,5 +165,5 @@ def test_a_turn_that_did_something_is_seen_by_the_next_of_the_round(
         return Turn(True, None)
 
     monkeypatch.setattr(Runner, "turn", turn)
-    engine._service().round(threading.Event())
+    engine.scheduler().round(threading.Event())
     assert seen == list(range(2 * LEVELS))

@@ -41,7 +41,7 @@ class Project:
             store.create(made)
             store.change(made.id, jobs.wish_drop)
         with Engine(no_spark, str(warehouse or self.warehouse), self.store) as engine:
-            service = engine._service()
+            service = engine.scheduler()
             with service.alive():
                 service.turn(made)
                 assert engine.jobs() == [], "it is dropped, whatever is left"
@@ -165,6 +165,6 @@ def test_after_the_warehouse_was_moved_it_is_said_what_is_left_where(project: Pr
     assert remedy.startswith("remove it by hand if it is not needed, or set the warehouse back")
     assert str(path) in remedy
     with Engine(no_spark, str(project.warehouse), project.store) as engine:
-        engine._service().turn(project.row)
+        engine.scheduler().turn(project.row)
     assert not path.exists(), "the warehouse was set back"
     assert project.left() is None

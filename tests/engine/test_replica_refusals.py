@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tidefill import connect
-from tidefill.delta import lake
+from tidefill.delta.refusals import refuse_names
 from tidefill.errors import UnknownTable, UpstreamUnfit
 
 
@@ -37,8 +37,8 @@ def test_columns_that_delta_cannot_name_are_all_named() -> None:
     names = ["id", "first name", "a,b", "c;d", "{x}", "(y)", "t\tab", "n\nl", "e=f"]
     schema = StructType([StructField(name, LongType()) for name in names])
     with pytest.raises(UpstreamUnfit) as refused:
-        lake.refuse_names("shop.public.orders", schema, "Rename them.")
+        refuse_names("shop.public.orders", schema, "Rename them.")
     assert all(repr(name) in refused.value.detail for name in names[1:])
     assert "'id'" not in refused.value.detail
     assert refused.value.hint == "Rename them."
-    lake.refuse_names("orders", StructType([StructField("näme-x.y", LongType())]), "")
+    refuse_names("orders", StructType([StructField("näme-x.y", LongType())]), "")

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stores import made, row
-from tidefill.engine.engine import Engine, connect
+from tidefill.engine.connect import connect
+from tidefill.engine.engine import Engine
+from tidefill.engine.lakes import Lakes
 from tidefill.errors import TimedOut
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Lease, release_lease
@@ -116,13 +118,13 @@ def test_spark_is_started_once_for_all_threads(tmp_path: Path, monkeypatch: pyte
     class Lake:
         spark = None
 
-    def make(engine: Engine) -> Lake:
-        started.append(engine)
+    def make(lakes: Lakes) -> Lake:
+        started.append(lakes)
         with suppress(threading.BrokenBarrierError):
             inside.wait(0.5)
         return Lake()
 
-    monkeypatch.setattr(Engine, "_make_lake", make)
+    monkeypatch.setattr(Lakes, "_make", make)
     with connect(store=tmp_path) as engine, ThreadPoolExecutor(2) as threads:
 
         def ask(_: int) -> object:

@@ -13,14 +13,16 @@ import sqlalchemy as sa
 from tests.cli.stores import VIEW, made, row
 from tests.jobs.test_definitions import JOIN
 from tidefill.core.version import Number
-from tidefill.engine import engine as engine_module
-from tidefill.engine.engine import Engine, connect
+from tidefill.engine.connect import connect
+from tidefill.engine.engine import Engine
+from tidefill.engine.removers import Removers
 from tidefill.errors import InUse, StoreUnreadable
 from tidefill.jobs.definitions import job_to_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered
 from tidefill.jobs.row import Job
 from tidefill.jobs.status import status_of
+from tidefill.run.catch_up import reached
 
 NEWER = json.dumps({**json.loads(job_to_text(VIEW)), "form": 99})
 DAMAGED = {"a newer form": NEWER, "no form": "{}", "no JSON": "{"}
@@ -35,7 +37,7 @@ def odd(definition: str = NEWER, **fields: Any) -> Job:
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    monkeypatch.setattr(engine_module._Made, "remove", lambda _, job, resource: names.append(resource))
+    monkeypatch.setattr(Removers, "remove", lambda _, job, resource: names.append(resource))
     return names
 
 
@@ -44,7 +46,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, removed: list[str]) -
     made(tmp_path, odd(request.param), GOING).close()
     with connect(store=tmp_path / ".tidefill") as made_of_it:
         yield made_of_it
-        assert made_of_it._made is None, "Spark was started"
+        assert not made_of_it.uses_spark, "Spark was started"
 
 
 def stored(engine: Engine, job: Job) -> Job:
@@ -102,7 +104,7 @@ def test_a_registered_table_that_cannot_be_read(engine: Engine) -> None:
 
 def test_a_state_that_cannot_be_read_is_no_goal_reached() -> None:
     live = row("live", 3, life=Life.LIVE, anchor="{")
-    assert not engine_module._reached(live, {"": Number(1)})
+    assert not reached(live, {"": Number(1)})
     assert status_of(live, 0.0).state == "live"
 
 

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -17,7 +16,7 @@ from tests.postgres.harness import PASSWORD, ROLE, Postgres
 from tests.postgres.test_replica import Shop, slots
 from tests.postgres.test_replica import shop as shop
 from tests.suites import in_longer_runs
-from tidefill.engine.engine import Job
+from tidefill.engine.job import Job
 from tidefill.jobs.lifecycle import Life
 
 DEADLINE_S = 120.0
@@ -30,7 +29,7 @@ class Runner:
     """`engine.run()` in a process of its own."""
 
     def __init__(self, shop: Shop, spark_url: str) -> None:
-        folder = Path(shop.engine._warehouse).parent
+        folder = shop.folder
         places = [spark_url, str(folder / "lake"), str(folder / "store"), shop.postgres.server.url(ROLE, PASSWORD)]
         self._log = folder / "runner.log"
         with self._log.open("ab") as log:
@@ -122,7 +121,7 @@ def test_what_is_dropped_while_the_server_is_away_goes_when_it_is_back(shop: Sho
     job.wait(60)
     postgres.server.stop("immediate")
     job.drop()
-    service = shop.engine._service()
+    service = shop.engine.scheduler()
     service.turn(job._row())
     row = shop.engine._store.job(job.id)
     assert row is not None

@@ -43,7 +43,7 @@ def test_a_slot_is_removed_without_spark_and_a_strangers_is_left(postgres: Postg
         store.change(JOB.id, jobs.wish_drop)
     server = postgres.ours.url
     with Engine(no_spark, str(tmp_path / "lake"), tmp_path, connections=["shop"], url_of=lambda _: server) as engine:
-        engine._service().turn(JOB)
+        engine.scheduler().turn(JOB)
         assert engine.jobs() == []
         told = [event.text for event in engine.events()]
     found = postgres.execute("SELECT slot_name FROM pg_replication_slots WHERE slot_name IN (%s, %s)", OURS, THEIRS)

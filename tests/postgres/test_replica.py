@@ -28,6 +28,7 @@ class Shop:
 
     def __init__(self, spark: SparkSession, postgres: Postgres, folder: Path) -> None:
         self.postgres = postgres
+        self.folder = folder
         self.orders = f"orders_{uuid.uuid4().hex[:8]}"
         url = postgres.server.url(ROLE, PASSWORD)
         self.engine: Engine = connect(spark, folder / "lake", folder / "store", connections={"shop": url})
@@ -95,7 +96,7 @@ def test_a_replica_is_filled_kept_fresh_and_dropped(shop: Shop) -> None:
     job.drop()
     job.wait(60, gone=True)
     assert slots(shop.postgres) == []
-    assert list((Path(shop.engine._warehouse)).iterdir()) == []
+    assert list((shop.folder / "lake").iterdir()) == []
 
 
 def test_a_backlog_is_taken_in_by_batches(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +143,7 @@ def test_a_slot_is_given_up_past_the_limit(shop: Shop) -> None:
     job.wait(120)
     job.pause()
     shop.postgres.execute(f"UPDATE {shop.orders} SET amount = -1")
-    service = shop.engine._service()
+    service = shop.engine.scheduler()
     with service.alive():
         for _ in range(5):
             service.turn(job._row())

@@ -71,7 +71,7 @@ def test_a_slot_that_is_still_being_made_is_waited_for(shop: Shop, postgres: Pos
                 table.confirmed(session)
             with pytest.raises(NotYet, match="is still being made"):
                 shop.engine.explain_replica(shop.source, publication=shop.orders, slot=slot)
-            service = shop.engine._service()
+            service = shop.engine.scheduler()
             with service.alive():
                 assert not service.turn(job._row()).worked
             assert job.status().failure is None

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stores import made, row
-from tidefill.engine.engine import Engine, connect
+from tidefill.engine.connect import connect
+from tidefill.engine.engine import Engine
 
 TOLD = ["going: being dropped", "going: dropped"]
 

@@ -10,13 +10,13 @@ from itertools import pairwise, permutations
 import pytest
 
 from tests.cli.stores import VIEW, row
-from tidefill.engine.engine import _share_an_input as wakes
 from tidefill.errors import Unavailable
 from tidefill.jobs import row as jobs
+from tidefill.jobs.graph import share_an_input as wakes
 from tidefill.jobs.row import Job, Lease
 from tidefill.run import scheduler as service
 from tidefill.run.runner import LEASE_S, POLL_S, Turn
-from tidefill.run.scheduler import IDLE_S_MAX, Service
+from tidefill.run.scheduler import IDLE_S_MAX, Scheduler
 from tidefill.testing.memory.store import MemoryStore
 
 IDLE = Turn(False)
@@ -51,13 +51,13 @@ class Stage:
     clock: Clock = field(default_factory=Clock)
     store: MemoryStore = field(default_factory=MemoryStore)
     turns: Turns = field(init=False)
-    service: Service = field(init=False)
+    service: Scheduler = field(init=False)
     wakes: set[tuple[str, str]] = field(default_factory=set)
     """Whose work gives whom something to do."""
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.clock)
-        self.service = Service(
+        self.service = Scheduler(
             self.store, self.turns, self.clock, "me", lambda worked, other: (worked.id, other.id) in self.wakes
         )
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.stage import Stage, rows
-from tidefill.engine.engine import connect
+from tidefill.engine.connect import connect
 from tidefill.errors import RetryLater, SparkLost, Unavailable
 from tidefill.jobs.lifecycle import Life
 from tidefill.run.runner import Runner
-from tidefill.run.scheduler import Service
+from tidefill.run.scheduler import Scheduler
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.world import WorldClock
 from tidefill.testing.simulation.script import Setup
@@ -44,7 +44,7 @@ def test_a_job_waits_for_another_spark_and_remembers_nothing_of_the_dead_one(mon
 
 def test_without_another_spark_the_run_ends_and_gives_the_leases_back(monkeypatch: pytest.MonkeyPatch) -> None:
     stage, runner = _dying(monkeypatch, SparkLost("the session is gone"))
-    service = Service(stage.store, runner, WorldClock(stage.world, 0.0), runner._owner, lambda *_: False)
+    service = Scheduler(stage.store, runner, WorldClock(stage.world, 0.0), runner._owner, lambda *_: False)
     with pytest.raises(SparkLost):
         service.run(threading.Event())
     assert stage.job.life is not Life.FAILED
@@ -65,7 +65,7 @@ def test_only_a_session_that_was_given_cannot_be_replaced(monkeypatch: pytest.Mo
 
     for given, kind in ((Dead(), SparkLost), (None, Unavailable)):
         with connect(given, tmp_path / "lake", tmp_path / "store") as engine:  # type: ignore[arg-type]
-            assert engine._lost(ValueError("it is not there yet")) is None
-            engine._made = Lake()  # type: ignore[assignment]
-            assert type(engine._lost(ValueError("any error of a dead Spark"))) is kind
-            assert (engine._made is None) == (given is None), "another one is made"
+            assert engine._lakes.lost(ValueError("it is not there yet")) is None
+            engine._lakes._made = Lake()  # type: ignore[assignment]
+            assert type(engine._lakes.lost(ValueError("any error of a dead Spark"))) is kind
+            assert (not engine.uses_spark) == (given is None), "another one is made"

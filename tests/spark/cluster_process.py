@@ -43,7 +43,7 @@ rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(sou
 with connect(spark, folder / "lake", folder / "store") as engine:
     engine.register("events", location=source, key="id")
     job = engine.create_view("view", "SELECT id, v * 2 AS w, note FROM events", chunk_rows=ROWS // CHUNKS)
-    service = engine._service()
+    service = engine.scheduler()
     with service.alive():
         service.turn(job._row())
     workers = executors()

@@ -11,7 +11,8 @@ import pytest
 from tests.cli.stores import REPLICA, VIEW, made, row
 from tidefill.core.budget import GB
 from tidefill.core.progress import Progress
-from tidefill.engine.engine import Engine, connect
+from tidefill.engine.connect import connect
+from tidefill.engine.engine import Engine
 from tidefill.errors import BadSql, InUse, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
 from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.jobs.lifecycle import Life
@@ -29,7 +30,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         store.add_event(COPY.id, 1001.0, "live")
     with connect(store=tmp_path / ".tidefill") as made_of_it:
         yield made_of_it
-        assert made_of_it._made is None, "Spark was started"
+        assert not made_of_it.uses_spark, "Spark was started"
 
 
 def stored(engine: Engine, job: Job) -> Job:
@@ -217,7 +218,7 @@ def test_what_is_dropped_together_goes_in_any_order(engine: Engine, first: int) 
     for job in (ABOVE, TOP):
         engine._store.create(job)
     jobs = list(engine.execute("DROP JOB odd CASCADE").jobs)
-    runner = engine._service()._runner
+    runner = engine.scheduler()._runner
     for going in (*jobs[first:], *jobs[:first]):
         runner.turn(going.id)
         assert going._is_gone()

@@ -15,7 +15,8 @@ from sqlglot import exp
 from tests.cli.stores import REPLICA, VIEW, made
 from tests.views.incremental.world import find
 from tidefill.cli import main, render
-from tidefill.delta.lake import Explained, Size
+from tidefill.delta.explained import Explained
+from tidefill.delta.inputs import Size
 from tidefill.engine.engine import Engine
 from tidefill.jobs.definitions import JobDefinition, Kind, Part
 from tidefill.sql.explaining import Explanation, explanation, facts, generated_sql

@@ -16,7 +16,8 @@ from tidefill.cli.work import attend, leave, told_to_stop
 from tidefill.errors import RetryLater, TimedOut
 
 if TYPE_CHECKING:
-    from tidefill.engine.engine import Engine, Job
+    from tidefill.engine.engine import Engine
+    from tidefill.engine.job import Job
     from tidefill.sql.execute import Result
 
 NO_RUNNER = "no runner: start `tidefill run`"

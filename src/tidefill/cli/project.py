@@ -37,7 +37,7 @@ class Project:
 
     def engine(self, starting: Callable[[], AbstractContextManager[None]] = _spinning) -> Engine:
         """An engine; its store is made if there is none. Spark starts when it is needed, inside of `starting`."""
-        from tidefill.engine.engine import connect_as
+        from tidefill.engine.connect import connect_as
 
         if not self.config.is_store_elsewhere:
             self.has_store()

@@ -38,7 +38,7 @@ class Turns(Protocol):
     def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn: ...
 
 
-class Service:
+class Scheduler:
     """`wakes(worked, other)`: whether `other` may have something to do because `worked` had. `let_go`: ends what the
     runner holds, when no turn will follow."""
 

@@ -12,7 +12,8 @@ from enum import Enum
 from typing import Any, assert_never
 
 from tidefill.core.budget import size_text
-from tidefill.engine.engine import NOTICE, Engine, Happened, Job
+from tidefill.engine.engine import NOTICE, Engine, Happened
+from tidefill.engine.job import Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.jobs.settings import check_setting_names

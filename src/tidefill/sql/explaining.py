@@ -15,7 +15,7 @@ from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.sql.statements import RESERVED, quoted
 
 if TYPE_CHECKING:
-    from tidefill.delta.lake import Explained
+    from tidefill.delta.explained import Explained
     from tidefill.views.plan.explain import Node
 
 AT_ONCE = "at once, by one query over all rows"

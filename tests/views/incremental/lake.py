@@ -59,7 +59,7 @@ class Lake:
         """Run all jobs until it holds."""
         deadline = time.monotonic() + within_s
         stop = threading.Event()
-        self.engine._service().run(stop, lambda: done() or time.monotonic() > deadline)
+        self.engine.scheduler().run(stop, lambda: done() or time.monotonic() > deadline)
         assert done(), self.engine.statuses()
 
     def head(self, name: str) -> int:
@@ -78,7 +78,7 @@ class Lake:
         ]
 
     def _made(self, name: str) -> str:
-        return self.engine._live_input(name).location
+        return self.engine._inputs.live(name).location
 
     def versions_of(self, name: str, base: str) -> list[tuple[int, int]]:
         """Each version of a view that covers everything, with the version of the table that it comes from."""

@@ -13,7 +13,8 @@ from pyspark.sql import functions as f
 from tidefill import connect
 from tidefill.core.confirm import Payload
 from tidefill.delta.target import DeltaTarget
-from tidefill.engine.engine import Engine, Job
+from tidefill.engine.engine import Engine
+from tidefill.engine.job import Job
 from tidefill.errors import JobFailed, UnsupportedQuery, UpstreamUnfit
 from tidefill.ports import Append, Replace
 
@@ -143,7 +144,7 @@ def test_a_choice_that_the_text_leaves_open_is_made_and_told(engine: Engine) -> 
 def test_a_half_filled_self_join_is_compared_by_its_plan(engine: Engine) -> None:
     sql = "SELECT a.k, b.x FROM pa a JOIN pa b ON a.k = b.g"
     job: Job = engine.create_view("twice", sql, chunk_rows=2, verify=False)
-    service = engine._service(hurry=True)
+    service = engine.scheduler(hurry=True)
     with service.alive():
         for _ in range(2):
             service.turn(job._row())

@@ -63,7 +63,7 @@ def test_groups_that_no_chunk_cuts_are_appended_while_rows_move_between_them(
     monkeypatch.setattr("tidefill.delta.lake.GROUP_ROWS_MAX", 0)
     told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW w WITH (chunk_rows = 2) AS {sql}").rows
     assert ("filled", "each chunk is merged into what is there") in told
-    service = engine._service(hurry=True)
+    service = engine.scheduler(hurry=True)
     with service.alive():
         for _ in range(2):
             service.turn(job._row())

@@ -14,7 +14,7 @@ from tests.views.incremental.queries import DIRECTED
 from tests.views.incremental.test_explain import planned
 from tests.views.incremental.world import TABLES, Walks, World, connected, ending
 from tidefill.core.keys import Key
-from tidefill.delta.lake import _drivers_of
+from tidefill.delta.build import _drivers_of
 from tidefill.jobs.definitions import JobDefinition, Kind, Part
 from tidefill.views.plan import explain
 from tidefill.views.plan.drivers import Drivers, choose

@@ -32,9 +32,10 @@ from tidefill.errors import Bug, JobFailed, NotYet, RetryLater, TimedOut
 from tidefill.jobs.lifecycle import Life
 
 if TYPE_CHECKING:
-    from tidefill.engine.engine import Engine, Verified
+    from tidefill.engine.engine import Engine
     from tidefill.jobs.status import Status
     from tidefill.local.spark import SharedSpark
+    from tidefill.run.verifying import Verified
 
 WAIT_S_MAX = 300.0
 LOOK_S = 0.2
@@ -114,7 +115,7 @@ def _start_spark(ends: ExitStack) -> SharedSpark:
 
 
 def _engine(place: Home, spark: SharedSpark, shop: Shop | None, ends: ExitStack) -> Engine:
-    from tidefill.engine.engine import connect
+    from tidefill.engine.connect import connect
 
     place.configure(spark.url, {} if shop is None else {CONNECTION: URL_VARIABLE})
     urls = {} if shop is None else {CONNECTION: shop.url}

@@ -15,7 +15,8 @@ from tidefill.core.state import JobState
 from tidefill.core.version import Number
 
 if TYPE_CHECKING:
-    from tidefill.engine.engine import Engine, Verified
+    from tidefill.engine.engine import Engine
+    from tidefill.run.verifying import Verified
 
 METRICS = "operationMetrics"
 

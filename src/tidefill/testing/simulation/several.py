@@ -380,7 +380,7 @@ class Several(Scripted):
 
     def round(self, number: int, between: Callable[[], None] = lambda: None) -> None:
         """One turn of every job, in an order that differs from round to round. In every other one the store is read as
-        `Service.round` reads it: at the beginning, and when something was done."""
+        `Scheduler.round` reads it: at the beginning, and when something was done."""
         names = sorted(self.graph, key=lambda name: hash_of(name, number + self.script.seed))
         if len(self.runners) > 2:
             self.runners.pop(0)

@@ -1,0 +1,197 @@
+"""Builds the machine of a job's generation: its upstreams, its derivation and its target on Delta tables."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DoubleType, FloatType, StructType
+
+from tidefill.core.sizing import first_rows
+from tidefill.delta.inputs import Input, Tables, row_wise, typed
+from tidefill.delta.target import DeltaTarget
+from tidefill.delta.upstream import DeltaUpstream, check_columns
+from tidefill.delta.warehouse import Warehouse
+from tidefill.delta.whole import WholeDelta
+from tidefill.errors import UpstreamReplaced
+from tidefill.jobs.definitions import INPUT, JobDefinition, Kind
+from tidefill.jobs.row import Job
+from tidefill.ports import Derivation, Upstream
+from tidefill.run.backfill import Backfill
+from tidefill.spark.compiling import Known
+from tidefill.spark.compiling import recompiled as recompile_query
+from tidefill.spark.derive_full import Anew
+from tidefill.spark.derive_view import View, statement
+from tidefill.spark.faults import translated
+from tidefill.spark.names import HIDDEN, quoted
+from tidefill.views.plan.drivers import Drivers, choose
+from tidefill.views.plan.plan import ViewPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A compiled view: its plan, what is walked, its inputs without rows by name, and its columns, hidden ones too."""
+
+    plan: ViewPlan
+    drivers: Drivers
+    empty: dict[str, DataFrame]
+    schema: StructType
+
+
+class Builder:
+    """Builds machines over these tables, with targets in this warehouse."""
+
+    def __init__(self, tables: Tables, warehouse: Warehouse) -> None:
+        self._tables = tables
+        self._warehouse = warehouse
+
+    def build(self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input]) -> Backfill[DataFrame]:
+        """The machine of the job's generation, over the inputs that the definition names."""
+        session = self._tables.session_with(dict(definition.semantics))
+        if definition.anew:
+            return self._build_anew(job, definition, inputs, session)
+        if definition.parts:
+            return self._build_compiled(job, definition, inputs, session)
+        table = inputs[definition.input]
+        upstream = DeltaUpstream(
+            session, table.location, definition.input_key, definition.walk,
+            columns=definition.reads or None, known=definition.known, null_keys=table.null_keys,
+            derived=table.derived, history=self._tables.history(table.location),
+        )  # fmt: skip
+        with translated(UpstreamReplaced):
+            empty = self._tables.empty(table, session)
+            check_columns(table.name, (*definition.input_key, *definition.walk), empty.columns)
+            derivation = row_wise(definition, empty)
+            schema = derivation.nothing().schema
+        return self.machine(job, definition, session, {INPUT: upstream}, derivation, schema, walked=[upstream])
+
+    def _build_compiled(
+        self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
+    ) -> Backfill[DataFrame]:
+        planned = self.planned(definition, inputs, session)
+        plan, empty, schema = planned.plan, planned.empty, planned.schema
+        upstreams = {}
+        for name, table in inputs.items():
+            reads, walk = _reads_of(definition, name, table)
+            upstreams[name] = DeltaUpstream(
+                session, table.location, table.key, walk, columns=reads, null_keys=table.null_keys,
+                derived=table.derived, history=self._tables.history(table.location),
+            )  # fmt: skip
+        path = self._warehouse.path(job, job.generation)
+        view = View(
+            session, plan, planned.drivers, {scan.occurrence: empty[scan.table] for scan in plan.scans},
+            lambda: self._tables.frame(path, session),
+            lambda name: self._tables.history(inputs[view.shape.tables[name]].location).survey().size,
+            text=definition.sql,
+        )  # fmt: skip
+        rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
+        walked = [upstreams[part.table] for part in definition.parts if part.walk]
+        return self.machine(job, definition, session, upstreams, view, schema, rounded, walked)
+
+    def _build_anew(
+        self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
+    ) -> Backfill[DataFrame]:
+        upstreams, empty = dict[str, Upstream[DataFrame]](), dict[str, DataFrame]()
+        for part in definition.parts:
+            table, reads = inputs[part.table], [column for column, _ in part.columns]
+            empty[part.table] = self._narrow(table, session, reads)
+            history = self._tables.history(table.location)
+            upstreams[part.table] = WholeDelta(session, table.location, reads, derived=table.derived, history=history)
+        with translated(UpstreamReplaced):
+            derivation = Anew(session, definition.sql, empty)
+            schema = derivation.nothing().schema
+        return self.machine(job, definition, session, upstreams, derivation, schema, _floats(schema))
+
+    def machine(
+        self,
+        job: Job,
+        definition: JobDefinition,
+        session: SparkSession,
+        upstreams: Mapping[str, Upstream[DataFrame]],
+        derivation: Derivation[DataFrame],
+        schema: StructType,
+        rounded: Sequence[str] = (),
+        walked: Sequence[DeltaUpstream] = (),
+    ) -> Backfill[DataFrame]:
+        path = self._warehouse.path(job, job.generation)
+        target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded, job_id=job.id)
+        by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
+
+        def first() -> int | None:
+            sizes = [upstream.size() for upstream in walked]
+            return first_rows(sum(rows for rows, _ in sizes), sum(size for _, size in sizes)) if sizes else None
+
+        def let_go() -> None:
+            for part in (derivation, *upstreams.values()):
+                if isinstance(part, (View, DeltaUpstream)):
+                    with suppress(Exception):  # what a Spark that is gone has kept is gone too
+                        part.let_go()
+
+        return Backfill(
+            upstreams, derivation, target, lambda: uuid.uuid4().hex,
+            by_key=by_key, first_rows=first, let_go=let_go,
+        )  # fmt: skip
+
+    def planned(self, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession) -> Planned:
+        """The plan of a definition, over the columns that the definition says are read. Every runner makes it, and
+        CREATE tries whether it can be made. UpstreamReplaced if it is not the plan that was created."""
+        empty = {
+            name: self._narrow(table, session, *_reads_of(definition, name, table)) for name, table in inputs.items()
+        }
+        shown = [name for name, _ in definition.columns if not name.startswith(HIDDEN)]
+        known = [Known(name, frame, inputs[name].key) for name, frame in empty.items()]
+        with translated(UpstreamReplaced):
+            plan = recompile_query(session, definition.sql, known, shown)
+            schema = columns_of(plan, empty, session)
+        drivers = _drivers_of(definition, plan)
+        _refuse_another_plan(definition, plan, schema, drivers)
+        return Planned(plan, drivers, empty, schema)
+
+    def _narrow(self, table: Input, session: SparkSession, reads: Sequence[str], walk: Sequence[str] = ()) -> DataFrame:
+        """No rows of the input, but those of its columns that a job needs; UpstreamReplaced if it has lost one."""
+        with translated(UpstreamReplaced):
+            frame = self._tables.empty(table, session)
+            check_columns(table.name, (*reads, *walk), frame.columns)
+            return frame.select(*map(quoted, dict.fromkeys((*reads, *walk))))
+
+
+def _floats(schema: StructType) -> list[str]:
+    return [field.name for field in schema if isinstance(field.dataType, DoubleType | FloatType)]
+
+
+def columns_of(plan: ViewPlan, empty: Mapping[str, DataFrame], session: SparkSession) -> StructType:
+    """The columns of a compiled view, hidden ones too. `empty`: its inputs without rows, by name."""
+    frames = {f"__tf_new_{number}": empty[scan.table] for number, scan in enumerate(plan.scans)}
+    return statement(session, plan.whole(), frames).schema
+
+
+def _reads_of(definition: JobDefinition, name: str, table: Input) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of an input that a compiled view reads, and in which order the input is walked."""
+    parts = [part for part in definition.parts if part.table == name]
+    reads = tuple(dict.fromkeys(column for part in parts for column, _ in part.columns))
+    return reads, next((part.walk for part in parts if part.walk), table.key)
+
+
+def _drivers_of(definition: JobDefinition, plan: ViewPlan) -> Drivers:
+    """Those that were chosen when the job was created. Groups that were not kept whole from the beginning may have been
+    cut already."""
+    parts = {part.occurrence: part for part in definition.parts if part.walk}
+    walks = {name: part.walk[: part.group_columns] for name, part in parts.items()}
+    rows = {scan.occurrence: int(scan.occurrence in parts) for scan in plan.scans}
+    return choose(plan.root, rows, lambda name: walks.get(name, ()))
+
+
+def _refuse_another_plan(definition: JobDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers) -> None:
+    """What was made by a release that planned the query in another way cannot be gone on with."""
+    columns = typed(schema)
+    walked = tuple((part.occurrence, part.group_columns) for part in definition.parts if part.walk)
+    walked_now = tuple((name, drivers.group_columns) for name in drivers.occurrences)
+    if (columns, plan.key, walked_now) != (definition.columns, definition.key, walked):
+        raise UpstreamReplaced(
+            f"the query over {', '.join(definition.tables)} is planned in another way than when it was created",
+            detail=f"Its columns were {definition.columns}, now they are {columns}.",
+            hint="The types of a table changed, or another release made the view. Drop it and create it anew.",
+        )

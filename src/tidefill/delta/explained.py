@@ -1,0 +1,59 @@
+"""What a job will do, worked out by CREATE and EXPLAIN before the job does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from tidefill.core.sizing import FIRST_ROWS, FIRST_ROWS_MAX, first_rows
+from tidefill.delta.inputs import Size
+from tidefill.jobs.definitions import JobDefinition
+from tidefill.views.plan.drivers import Drivers
+from tidefill.views.plan.plan import ViewPlan
+
+CHUNKS_OF_UNCLUSTERED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What a job will do, before it does it. `rows`: of what is walked. `plan` and `drivers`: of a query over several
+    tables, or over groups. `inputs`: all that it reads. `slots_left`: replication slots, if it takes one."""
+
+    definition: JobDefinition
+    clustered: bool
+    rows: int
+    schema: StructType
+    notices: tuple[str, ...] = ()
+    plan: ViewPlan | None = None
+    drivers: Drivers | None = None
+    inputs: tuple[Size, ...] = ()
+    slots_left: int | None = None
+
+    def __repr__(self) -> str:
+        from tidefill.sql import explaining, showing
+
+        return showing.as_text(showing.FACTS, explaining.facts_of(self))
+
+    def _repr_html_(self) -> str:
+        from tidefill.sql import explaining, showing
+
+        return showing.as_html(showing.FACTS, explaining.facts_of(self))
+
+    @property
+    def chunk_rows(self) -> int | None:
+        """The size of a chunk, where it should not be left to the clock: each chunk reads the whole table."""
+        if self.clustered:
+            return None
+        return min(max(-(-self.rows // CHUNKS_OF_UNCLUSTERED), self.first_rows), FIRST_ROWS_MAX)
+
+    @property
+    def first_rows(self) -> int:
+        """The size of the first chunk, where it is left to the clock."""
+        return self.whole_rows if self.drivers is None or self.drivers.appends else FIRST_ROWS
+
+    @property
+    def whole_rows(self) -> int:
+        """How many rows may be taken in at once, where that is left to the clock."""
+        walked = {part.table for part in self.definition.parts if part.walk} or {self.definition.input}
+        return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs if size.name in walked))

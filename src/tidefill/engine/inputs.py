@@ -1,0 +1,121 @@
+"""What a name means as the input of a job: a registered table, or what another job makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tidefill.errors import NotYet, UnknownTable, UnsupportedQuery
+from tidefill.jobs import graph
+from tidefill.jobs.definitions import JobDefinition, table_from_text
+from tidefill.postgres.connections import Databases
+from tidefill.store.sql_store import SqlStore
+
+if TYPE_CHECKING:
+    from tidefill.delta.inputs import Input
+    from tidefill.engine.lakes import Lake
+
+
+class Inputs:
+    """The inputs that a store has names for. `lake` starts Spark if it has to."""
+
+    def __init__(self, store: SqlStore, databases: Databases, lake: Callable[[], Lake]) -> None:
+        self._store = store
+        self._databases = databases
+        self._lake = lake
+
+    def find(self, parts: tuple[str, ...]) -> Input:
+        """The table or the job that has the name. What the catalog has needs a key first."""
+        from tidefill.delta.inputs import Input
+
+        name = ".".join(parts)
+        table = self._store.table(name) if len(parts) == 1 else None
+        if table is not None:
+            found = table_from_text(table.definition)
+            return Input(table.name, found.location, found.key, found.walk)
+        row = self._store.find(name) if len(parts) == 1 else None
+        if row is None:
+            raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
+        definition = graph.definition_of(row)
+        if row.published is None:
+            below = None if definition.parts else self._below(definition)
+            return Input(row.name, "", definition.key, made_by=(definition, below))
+        path, in_step = self._lake().warehouse.path(row, row.published), not definition.anew
+        return Input(row.name, path, definition.key, null_keys=bool(definition.parts), derived=in_step)
+
+    def _below(self, definition: JobDefinition) -> Input:
+        """What a job over one input reads."""
+        if not definition.connection:
+            return self.find((definition.input,))
+        from tidefill.postgres.replica import database_input
+
+        source = self._databases.source_of(definition)
+        return database_input(source, self._databases.find(source, made=True))
+
+    def checked(self, parts: tuple[str, ...]) -> Input:
+        """The input, if it can be read as it is: what was so when a table was registered may have changed."""
+        found = self.find(parts)
+        table = self._store.table(found.name)
+        if table is not None:
+            self._lake().tables.check_table(table_from_text(table.definition))
+        return found
+
+    def keyed(self, parts: tuple[str, ...]) -> Input:
+        """The same, if its changes can be followed."""
+        found = self.checked(parts)
+        if not found.key:
+            raise UnsupportedQuery(
+                f"{found.name} is computed anew as a whole: its rows have no key by which changes could be followed",
+                hint="Create the view over it WITH (refresh = full) too, or over the inputs of it.",
+            )
+        return found
+
+    def live(self, name: str) -> Input:
+        """The input, if it can be read now; else NotYet."""
+        found = self.find((name,))
+        if found.made_by is not None:
+            raise NotYet(f"{found.name} is not live yet", hint="SHOW JOBS tells how far it is.")
+        return found
+
+    def location(self, name: str, *, certain: bool) -> str:
+        """Where the input lies; empty if it is no name of ours, or if it is not live and not `certain` to be meant."""
+        if self._store.table(name) is None and self._store.find(name) is None:
+            return ""
+        try:
+            return self.live(name).location
+        except NotYet:
+            if certain:
+                raise
+            return ""
+
+    def refuse_mixtures(self, tables: Sequence[str]) -> None:
+        """UnsupportedQuery if two replicas of one table of another database come together: they stand at two versions
+        of it, and its versions have no numbers by which the replicas could go in step."""
+        seen: dict[str, str] = {}
+        rows = graph.by_name(self._store.jobs())
+        for table in tables:
+            for source, replica in graph.replicas_below(table, rows).items():
+                if seen.setdefault(source, replica) != replica:
+                    raise UnsupportedQuery(
+                        f"{seen[source]} and {replica} are replicas of one table, and may stand at two versions of it",
+                        hint=f"Write the query over {replica} alone.",
+                    )
+
+    def refuse_unknown_connection(self, source: str) -> None:
+        """A name with a dot is neither a registered table nor a job, so a connection may have been meant."""
+        connection, dot, _ = source.partition(".")
+        if not dot or self._store.table(source) is not None or self._store.find(source) is not None:
+            return
+        known = ", ".join(self._databases.names)
+        raise UnknownTable(
+            f"there is no connection {connection}, and no table {source}",
+            detail=f"The connections are {known}." if known else "There are no connections.",
+            hint=f'Write [connections.{connection}] with url = "env:VARIABLE" into tidefill.toml. A table of the '
+            f"catalog is registered first: {how_to_register(source)}",
+        )
+
+
+def how_to_register(name: str) -> str:
+    """The statement, and the call, that give a table of the catalog a name here."""
+    last = name.rpartition(".")[2]
+    return f"REGISTER TABLE {last} AS {name} KEY (...); in Python: engine.register({last!r}, table={name!r}, key=[...])"

@@ -1,0 +1,52 @@
+"""Removes what jobs have made, by kind of resource: folders, slots, publications, views in Spark's catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidefill.core.budget import Kept
+from tidefill.engine.lakes import Lakes
+from tidefill.errors import BadInput, NotOurs, Unavailable
+from tidefill.extras import with_extra
+from tidefill.jobs.row import Job
+from tidefill.postgres.connections import Databases
+from tidefill.storage.local import is_folder_of_job, remove_made
+
+
+@dataclass(frozen=True, slots=True)
+class Removers:
+    """The runner's port `Resources`. Spark is started only to remove a view from its catalog."""
+
+    place: str
+    databases: Databases
+    lakes: Lakes
+
+    def remove(self, job: Job, resource: str) -> None:
+        """Remove it if it is there; see `ports.Resources`."""
+        kind, _, name = resource.partition(":")
+        if kind == "path":
+            remove_made(self.place, name, job.id)
+        elif kind in ("slot", "publication"):
+            self.databases.remove(kind, name, job.id)
+        else:
+            self._remove_view(job, resource)
+
+    def _remove_view(self, job: Job, resource: str) -> None:
+        """A view of a generation is made only after the generation is published."""
+        path = resource.removeprefix(f"view:{job.name}@")
+        if path == resource or not is_folder_of_job(path, job.id):
+            raise NotOurs(f"{resource} is not removed", detail=f"It is no view of {job.name} that the job made.")
+        if job.published is None or int(path.rpartition("-")[2]) > job.published or not self.lakes.may_have_views():
+            return
+        try:
+            with with_extra("spark"):
+                from tidefill.delta.catalog import unpublish
+                from tidefill.spark.names import NAME_IN_CATALOG
+            if NAME_IN_CATALOG.fullmatch(job.name):
+                unpublish(self.lakes.lake().spark, job.name, path)
+        except BadInput as error:  # Spark does not start as it is set up: the view is residue, and DROP goes on
+            raise Unavailable(f"the view {job.name} cannot be removed", detail=str(error)) from error
+
+    def kept(self, resource: str) -> Kept | None:
+        """How much of an upstream's log it keeps, now; None if it is no part of a log, or is not there."""
+        return self.databases.kept(resource)

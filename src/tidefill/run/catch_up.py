@@ -1,0 +1,117 @@
+"""Brings every job of a store to the newest version that its inputs have, then stops.
+
+A job gets its goal when everything that it reads has come to its own: the newest versions that its inputs have then. A
+job has none any more when it has come to it, or will not come any nearer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tidefill.core.step import Reason
+from tidefill.core.version import Number, Point, includes
+from tidefill.jobs import agreement, graph
+from tidefill.jobs.agreement import Reads
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.namespace import ends
+from tidefill.jobs.row import Job, Pause
+from tidefill.jobs.status import readable_anchor
+from tidefill.ports import Store
+from tidefill.run.runner import Turn
+from tidefill.run.scheduler import Scheduler
+
+POLL_S = 0.2
+ROUNDS_MAX = 100_000
+NEVER = Number(1 << 62)  # a version that no table has
+
+Goal = Mapping[str, Point]
+"""Versions by table; the only input of a job has the name ''."""
+
+
+class CatchUp:
+    """One catch-up. `reads`: what each of these jobs reads. `heads`: the newest versions of what a job reads; None if
+    one of them is not live, and so (its turn came first) will not be soon."""
+
+    def __init__(
+        self,
+        store: Store,
+        service: Scheduler,
+        reads: Callable[[Sequence[Job]], Reads],
+        heads: Callable[[Job], Goal | None],
+    ) -> None:
+        self._store = store
+        self._service = service
+        self._reads = reads
+        self._heads = heads
+        self._goals: dict[str, Goal | None] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Take turns until no job has a goal any more, or until told to stop."""
+        self._goals = {row.id: None for row in graph.in_order(self._store.jobs())}
+        with self._service.alive():
+            for _ in range(ROUNDS_MAX):
+                turns = self._round(stop)
+                if not self._goals or stop.is_set():
+                    return
+                if not any(turn.worked for turn in turns):
+                    if self._all_wait_for_each_other(self._goals):
+                        return
+                    stop.wait(min([POLL_S, *(turn.again_in_s or POLL_S for turn in turns)]))
+
+    def _round(self, stop: threading.Event) -> list[Turn]:
+        turns, rows = list[Turn](), self._store.jobs()
+        for job_id in tuple(self._goals):
+            if not stop.is_set():
+                turns.append(self._approach(job_id, rows))
+                rows = self._store.jobs() if turns[-1].worked else rows
+        return turns
+
+    def _approach(self, job_id: str, seen: Sequence[Job]) -> Turn:
+        """One turn, if the job may come nearer to its goal by it."""
+        rows = {row.id: row for row in seen}
+        row, reads = rows.get(job_id), self._reads([row for row in rows.values() if row.life is not Life.DROPPED])
+        if row is None or stands_still(row):
+            del self._goals[job_id]
+            return Turn(False)
+        below = [rows[node] for node in reads.get(job_id, {}).values() if node in rows]
+        if any(other.published is None and other.id in self._goals for other in below):
+            return Turn(False)
+        if self._goals[job_id] is None and not ends(row) and not any(other.id in self._goals for other in below):
+            self._goals[job_id] = self._heads(row)
+            if self._goals[job_id] is None:
+                del self._goals[job_id]
+                return Turn(False)
+        turn, goal, after = self._service.turn(row, seen), self._goals[job_id], self._store.job(job_id)
+        swept = row.life is Life.DROPPED and not turn.worked
+        rests = not turn.worked and agreement.blocked_by(job_id, reads, rows) is not None
+        if after is None or swept or (goal is not None and (reached(after, goal) or rests)):
+            del self._goals[job_id]
+        return turn
+
+    def _all_wait_for_each_other(self, job_ids: Iterable[str]) -> bool:
+        """Whether all of them wait for others, who have come to their goals before."""
+        for_others = (Reason.SIBLINGS.value, Reason.INPUTS.value)
+        return all(row is not None and row.waiting in for_others for row in map(self._store.job, job_ids))
+
+
+def stands_still(row: Job) -> bool:
+    """Whether the job does nothing until somebody wishes for something."""
+    wished = row.wants_end or row.wants_resync or row.wants_resume
+    paused = (row.life is Life.PAUSED and row.pause is Pause.ALL) or row.waiting == Reason.FILL_PAUSED.value
+    stopped = row.settings.rate_limit == 0 and row.waiting == Reason.RATE_LIMIT.value
+    return not wished and (row.life is Life.FAILED or paused or stopped)
+
+
+def reached(row: Job, goal: Goal) -> bool:
+    """Whether the job is live and has these versions of its inputs."""
+    anchor = readable_anchor(row)
+    versions = {} if anchor is None else anchor.state.versions
+    points = {table if len(versions) > 1 or table in goal else "": versions[table].point for table in versions}
+    up_to_date = row.waiting == Reason.IDLE.value
+    has_all = all(_includes(points.get(table), point) for table, point in goal.items())
+    return row.life is Life.LIVE and not row.wants_resync and (up_to_date or has_all)
+
+
+def _includes(point: Point | None, goal: Point) -> bool:
+    return point is not None and type(point) is type(goal) and includes(point, goal)
