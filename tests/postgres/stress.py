@@ -22,7 +22,7 @@ from tidefill.core.version import Version
 from tidefill.core.walk import Done, Split, Upto
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
-from tidefill.ports import Halves
+from tidefill.ports.frames import Halves
 from tidefill.postgres.connections import Databases
 from tidefill.postgres.head import Head
 from tidefill.postgres.survey import PgTable

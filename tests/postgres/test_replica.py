@@ -15,7 +15,7 @@ from tests.postgres.harness import PASSWORD, ROLE, Postgres
 from tidefill import connect
 from tidefill.engine.engine import Engine
 from tidefill.errors import InvalidSetting, TidefillError, UnknownTable, Unreadable
-from tidefill.ports import Compared
+from tidefill.ports.frames import Compared
 from tidefill.postgres import backlog as postgres_backlog
 from tidefill.postgres import upstream as postgres_upstream
 from tidefill.run.backfill import Backfill

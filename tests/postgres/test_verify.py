@@ -12,7 +12,7 @@ from tests.postgres.harness import Postgres
 from tests.postgres.stress import PIECE_ROWS, Copy
 from tidefill.core.keys import Key
 from tidefill.jobs.lifecycle import Life
-from tidefill.ports import Compared
+from tidefill.ports.frames import Compared
 from tidefill.run.backfill import Backfill
 
 ROWS = 1000

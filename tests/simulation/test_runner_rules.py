@@ -13,7 +13,7 @@ from tidefill.errors import Unavailable
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, Pause
-from tidefill.ports import Replace, TargetWrite
+from tidefill.ports.frames import Replace, TargetWrite
 from tidefill.run.runner import Machine
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.tables import Frame

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tidefill import ports
 from tidefill.jobs.row import Job
+from tidefill.ports import store as ports
 from tidefill.store import sql_store as store
 from tidefill.store.sql_store import SqlStore, open_store
 

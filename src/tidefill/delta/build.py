@@ -19,7 +19,8 @@ from tidefill.delta.whole import WholeDelta
 from tidefill.errors import UpstreamReplaced
 from tidefill.jobs.definitions import INPUT, JobDefinition, Kind
 from tidefill.jobs.row import Job
-from tidefill.ports import Derivation, Upstream
+from tidefill.ports.derivation import Derivation
+from tidefill.ports.upstream import Upstream
 from tidefill.run.backfill import Backfill
 from tidefill.spark.compiling import Known
 from tidefill.spark.compiling import recompiled as recompile_query

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
 
-from tidefill.ports import Compared
+from tidefill.ports.frames import Compared
 from tidefill.spark.derive_rows import same
 from tidefill.spark.names import HIDDEN, MARK, quoted
 

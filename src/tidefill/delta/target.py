@@ -33,7 +33,7 @@ from tidefill.errors import (
     UnsupportedKey,
     UpstreamReplaced,
 )
-from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
+from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same

@@ -21,7 +21,7 @@ from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, finished, rest
 from tidefill.delta.history import Commit, DeltaHistory, Survey, wall_clock_s
 from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
-from tidefill.ports import Halves
+from tidefill.ports.frames import Halves
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tidefill.errors import TidefillError, UpstreamUnfit
-from tidefill.ports import F
+from tidefill.ports.frames import F
 from tidefill.postgres.head import Head
 from tidefill.postgres.server import PostgresServer
 from tidefill.postgres.types import PgColumn, mapped

@@ -25,7 +25,7 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Coverage, Range, Split, covered_ranges, rest
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamUnfit
-from tidefill.ports import F, Halves
+from tidefill.ports.frames import F, Halves
 from tidefill.postgres import head as heads
 from tidefill.postgres.backlog import KeyTexts, News, Transaction
 from tidefill.postgres.head import Head

@@ -36,7 +36,10 @@ from tidefill.core.walk import Range, Split
 from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Unreadable, VerifyFailed
 from tidefill.jobs.agreement import ALONE, InStep, agree
 from tidefill.jobs.row import Job
-from tidefill.ports import Append, Compared, Derivation, Halves, Judged, Merge, Replace, Target, TargetWrite, Upstream
+from tidefill.ports.derivation import Derivation
+from tidefill.ports.frames import Append, Compared, Halves, Judged, Merge, Replace, TargetWrite
+from tidefill.ports.target import Target
+from tidefill.ports.upstream import Upstream
 
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0

@@ -17,7 +17,7 @@ from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.row import Job, Pause
 from tidefill.jobs.status import readable_anchor
-from tidefill.ports import Store
+from tidefill.ports.store import Store
 from tidefill.run.runner import Turn
 from tidefill.run.scheduler import Scheduler
 

@@ -14,7 +14,7 @@ from tidefill.jobs import agreement as ticks
 from tidefill.jobs.agreement import Node, Readable, Reads
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
-from tidefill.ports import Store
+from tidefill.ports.store import Store
 
 ANCHORS_MAX = 1024  # of as many jobs it is known without a parse from which versions they come
 

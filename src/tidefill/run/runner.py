@@ -68,7 +68,10 @@ from tidefill.jobs import row as jobs
 from tidefill.jobs.agreement import ALONE, InStep, Reads, stands
 from tidefill.jobs.lifecycle import Event, Life
 from tidefill.jobs.row import Doing, Job, Pause
-from tidefill.ports import Clock, Compared, Resources, Store
+from tidefill.ports.clock import Clock
+from tidefill.ports.frames import Compared
+from tidefill.ports.resources import Resources
+from tidefill.ports.store import Store
 from tidefill.run.in_step import Group, Ticking
 
 LEASE_S = 60.0

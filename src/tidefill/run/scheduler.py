@@ -15,7 +15,8 @@ from typing import Protocol
 from tidefill.errors import RetryLater, TidefillError
 from tidefill.jobs import row as jobs
 from tidefill.jobs.row import Job
-from tidefill.ports import Clock, Store
+from tidefill.ports.clock import Clock
+from tidefill.ports.store import Store
 from tidefill.run.runner import LEASE_S, POLL_S, Turn
 
 IDLE_S_MAX = 30.0

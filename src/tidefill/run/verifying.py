@@ -18,7 +18,8 @@ from tidefill.errors import HistoryGone, NotYet, Unreadable
 from tidefill.jobs.graph import definition_of
 from tidefill.jobs.row import Job
 from tidefill.jobs.status import version_of
-from tidefill.ports import Compared, Store
+from tidefill.ports.frames import Compared
+from tidefill.ports.store import Store
 from tidefill.run.runner import versions_from_text
 
 ATTEMPTS = 5  # at one piece

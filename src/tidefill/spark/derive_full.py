@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
-from tidefill.ports import Halves, Judged
+from tidefill.ports.frames import Halves, Judged
 from tidefill.spark.compiling import parsed
 from tidefill.spark.derive_view import statement
 from tidefill.spark.judge import by_text

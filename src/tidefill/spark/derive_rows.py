@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
 from tidefill.jobs.definitions import INPUT
-from tidefill.ports import Halves, Judged, Merge
+from tidefill.ports.frames import Halves, Judged, Merge
 from tidefill.spark.judge import by_text
 from tidefill.spark.names import HIDDEN, MARK, quoted
 

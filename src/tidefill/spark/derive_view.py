@@ -14,7 +14,7 @@ from sqlglot import exp
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
 from tidefill.errors import UpstreamReplaced
-from tidefill.ports import Halves, Judged, Merge
+from tidefill.ports.frames import Halves, Judged, Merge
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated

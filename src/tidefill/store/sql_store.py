@@ -29,7 +29,6 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from tidefill import ports
 from tidefill.errors import (
     BadInput,
     Bug,
@@ -55,6 +54,7 @@ from tidefill.jobs.namespace import (
     table_to_json,
 )
 from tidefill.jobs.row import Job, job_from_json, job_to_json, name_key
+from tidefill.ports import store as ports
 from tidefill.run.private import make_private
 from tidefill.store.place import is_url
 

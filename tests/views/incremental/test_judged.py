@@ -16,7 +16,7 @@ from tidefill.delta.target import DeltaTarget
 from tidefill.engine.engine import Engine
 from tidefill.engine.job import Job
 from tidefill.errors import JobFailed, UnsupportedQuery, UpstreamUnfit
-from tidefill.ports import Append, Replace
+from tidefill.ports.frames import Append, Replace
 
 PA = "k int, g int, x int, y string, f double, ts timestamp, m map<string, int>"
 PB = "k int, x int, y string"

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TypeAlias
 from unittest.mock import patch
 
-from tidefill import ports
 from tidefill.core.progress import Progress
 from tidefill.errors import Fenced, InUse, InvalidSetting, NameTaken, UnknownJob, UnknownTable, WrongState
 from tidefill.jobs.lifecycle import Life
@@ -38,7 +37,8 @@ from tidefill.jobs.row import (
     wish_pause,
     wish_resume,
 )
-from tidefill.ports import Store
+from tidefill.ports import store as ports
+from tidefill.ports.store import Store
 from tidefill.testing.conformance.expecting import raised
 
 MakeStore: TypeAlias = Callable[[], Store]

@@ -27,7 +27,8 @@ from tidefill.core.state import JobState, initial
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import DONE, Coverage, Range, Split, Upto, start
 from tidefill.errors import Bug, CommitConflict, KeyNotUnique, StateLost, TargetTouched, TidefillError
-from tidefill.ports import Append, Compared, Merge, Replace, Target, TargetWrite
+from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
+from tidefill.ports.target import Target
 from tidefill.testing.conformance.expecting import raised
 
 F = TypeVar("F")

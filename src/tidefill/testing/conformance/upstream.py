@@ -30,7 +30,8 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version, newer, version_from_json, version_to_json
 from tidefill.core.walk import DONE, Coverage, Range, Split, Upto, covered_ranges, covers
 from tidefill.errors import HistoryGone, KeyNotUnique, Unreadable, UpstreamReplaced
-from tidefill.ports import Halves, Upstream
+from tidefill.ports.frames import Halves
+from tidefill.ports.upstream import Upstream
 from tidefill.testing.conformance.expecting import raised
 
 F = TypeVar("F")

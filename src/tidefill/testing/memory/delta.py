@@ -16,7 +16,7 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.core.walk import Coverage, Range, Split, rest
 from tidefill.errors import HistoryGone, KeyNotUnique, NotYet, Unreadable, UpstreamReplaced
-from tidefill.ports import Halves
+from tidefill.ports.frames import Halves
 from tidefill.testing.memory import changes as rule
 from tidefill.testing.memory.tables import Frame, Row, Table, WalkOf
 from tidefill.testing.memory.world import World

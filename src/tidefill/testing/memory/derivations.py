@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
-from tidefill.ports import Halves, Judged, Merge
+from tidefill.ports.frames import Halves, Judged, Merge
 from tidefill.testing.memory.tables import GROUP, ID, REF, VALUE, Frame, Row
 
 Marked: TypeAlias = tuple[str, Any, Row | None]

@@ -10,7 +10,7 @@ from typing import Any
 
 from tidefill.core.confirm import Effect
 from tidefill.core.keys import Key
-from tidefill.ports import Upstream
+from tidefill.ports.upstream import Upstream
 from tidefill.testing.conformance.target import Marked, TargetCan
 from tidefill.testing.conformance.upstream import Can, KeyValues, Layout, Row, Write
 from tidefill.testing.memory.delta import DeltaLike

@@ -19,7 +19,7 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version, lies_between
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced
-from tidefill.ports import Halves
+from tidefill.ports.frames import Halves
 from tidefill.testing.memory import changes as rule
 from tidefill.testing.memory.delta import Bend, honest, refuse_duplicates, rows_in, spaced
 from tidefill.testing.memory.tables import Frame, Row, WalkOf

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from tidefill import ports
 from tidefill.errors import UnknownJob, UnknownTable
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Holder, NamesRead, Registered, attached, check_needed, check_unused, ending
 from tidefill.jobs.row import Job, name_key
+from tidefill.ports import store as ports
 
 
 class MemoryStore:

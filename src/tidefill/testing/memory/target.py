@@ -18,7 +18,7 @@ from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payloa
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique
-from tidefill.ports import Append, Compared, Merge, Replace, TargetWrite
+from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.testing.memory.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.memory.world import World
 

@@ -23,7 +23,7 @@ from tidefill.jobs import agreement as ticks
 from tidefill.jobs import row as jobs
 from tidefill.jobs.agreement import InStep
 from tidefill.jobs.row import Job
-from tidefill.ports import Append, Halves
+from tidefill.ports.frames import Append, Halves
 from tidefill.run import backfill, runner
 from tidefill.run import in_step as ticking
 from tidefill.run.backfill import Backfill

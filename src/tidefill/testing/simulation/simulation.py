@@ -16,7 +16,7 @@ from tidefill.core.walk import Coverage, covered_ranges
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, Pause, Settings
-from tidefill.ports import Upstream
+from tidefill.ports.upstream import Upstream
 from tidefill.run.backfill import Backfill
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.testing.memory.delta import DeltaLike

@@ -1,0 +1,44 @@
+"""What turns the rows of inputs into the rows of a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from tidefill.core.state import Occurrence
+from tidefill.core.step import Shape
+from tidefill.ports.frames import Halves, Judged, Merge
+
+F = TypeVar("F")
+
+
+class Derivation(Protocol[F]):
+    """Q. Every output has a key; the outputs of covered rows are the target."""
+
+    shape: Shape
+
+    def append(self, rows: Mapping[Occurrence, F], whole: Mapping[Occurrence, F]) -> F:
+        """The outputs of the rows of new chunks, where a fill is a plain append; `whole` are the inputs that are not
+        walked."""
+
+    def changes(self, halves: Mapping[Occurrence, Halves[F]], new: Mapping[Occurrence, F]) -> Merge[F]:
+        """What changes of covered inputs, and chunks (as additions), do to the outputs; an input without `halves` did
+        not change. `new` are all covered inputs after them. Each of those costs a look at its upstream when it is asked
+        for, so ask for no more than is needed, and before returning: the upstream is checked after that."""
+
+    def whole(self, rows: Mapping[Occurrence, F]) -> F:
+        """The outputs of these inputs, from nothing."""
+
+    def judged(self, rows: Mapping[Occurrence, F]) -> AbstractContextManager[Judged[F]]:
+        """What the target should hold over these inputs, by the user's own query and not by what was made of it. Every
+        occurrence of a table has the same rows. The frames can be evaluated inside of the context."""
+
+    def with_chunk(self, halves: Halves[F], chunk: F) -> Halves[F]:
+        """The halves, with the rows of new chunks among the additions."""
+
+    def no_changes(self, name: Occurrence) -> Halves[F]:
+        """Halves of this input without rows."""
+
+    def nothing(self) -> F:
+        """Outputs without rows."""

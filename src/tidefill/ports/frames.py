@@ -1,0 +1,74 @@
+"""What travels between upstream, derivation and target: changes, writes, and what a comparison found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from tidefill.core.keys import Key
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class Halves(Generic[F]):
+    """The net changes of covered rows. `removed`: old images that were covered, or, without `images`, the keys of every
+    changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
+    to read them again costs nothing. `removes`: there may be something in `removed`. `lead`: the least and the greatest
+    value in the first column of the keys, where they are known at no cost."""
+
+    removed: F
+    added: F
+    images: bool
+    kept: bool = False
+    removes: bool = True
+    lead: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Append(Generic[F]):
+    """Rows that the target does not have yet."""
+
+    rows: F
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Generic[F]):
+    """One row a key, marked I, U or D. `exact`: the marks say what each change will do, so the target counts them
+    before it writes and puts the counts into the payload. `lead`: as of `Halves`; then there is nothing to count."""
+
+    changes: F
+    exact: bool
+    lead: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Generic[F]):
+    """All rows of the target, in place of those it has."""
+
+    rows: F
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How many rows there should be, and up to ten in which the target differs, as a person reads them. `upto`: where
+    the piece ended that was compared; None at the end of the walk. `notes`: what a person has to know of the way in
+    which they were compared."""
+
+    rows: int
+    differences: tuple[str, ...] = ()
+    upto: Key | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Generic[F]):
+    """What the target should be. `rows`: the columns that a user sees, by the user's own query. `hidden`: the key and
+    the hidden columns, by the plan, if there are any: no query of the user's has them. `notes`: as of `Compared`."""
+
+    rows: F
+    hidden: F | None = None
+    notes: tuple[str, ...] = ()
+
+
+TargetWrite: TypeAlias = Append[F] | Merge[F] | Replace[F]

@@ -1,0 +1,76 @@
+"""Where jobs, registered tables and events are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from tidefill.jobs.namespace import NamesRead, Registered
+from tidefill.jobs.row import Job
+
+EVENTS_MAX = 1000
+"""How many events of a job a store keeps, the newest: a job that goes on for years tells the same again and again, and
+nobody reads further back. Some hundred kilobytes a job."""
+
+
+class Store(Protocol):
+    """Jobs, registered tables and events, safe under several processes. `change` applies a pure function to a row in
+    one transaction and returns the row after it; what the function raises leaves the row as it was.
+
+    Names of tables and of jobs that are not DROPPED are one namespace. Whatever makes a name, needs it or takes it away
+    looks and writes in one transaction, so that a job never loses what it reads to somebody who did not see the job.
+    Functions that are handed in may be called while the store is locked: they must not call it.
+    """
+
+    def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
+        """The new job; or the one that has the name already, if its definition is equal; else NameTaken. A new job
+        `needs` names: UnknownTable if neither a table nor a job has one, WrongState if its job is to end."""
+
+    def job(self, job_id: str) -> Job | None:
+        """The row, if there is one."""
+
+    def find(self, name: str) -> Job | None:
+        """The job that has the name now. A dropped job has none."""
+
+    def jobs(self) -> Sequence[Job]:
+        """Every row, by name."""
+
+    def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
+        """Apply the change; UnknownJob if the row is gone."""
+
+    def wish_end(
+        self, job_id: str, wish: Callable[[Job], Job], reads: NamesRead, *, cascade: bool = False
+    ) -> Sequence[Job]:
+        """`change` by the wish; InUse if a job that is not to end too `reads` this one. With `cascade`: the same wish
+        for all jobs that read it, or that read one of those, in one transaction. The job as it is then, and
+        those, by name."""
+
+    def delete(self, job_id: str) -> None:
+        """Remove the row and its events."""
+
+    def add_event(self, job_id: str, at_s: float, text: str) -> None:
+        """Write down what happened."""
+
+    def events(self, job_id: str) -> Sequence[tuple[float, str]]:
+        """What happened, oldest first: no more than the newest EVENTS_MAX, older ones are forgotten."""
+
+    def register(self, table: Registered) -> Registered:
+        """The new table; or the one that has the name already, if its definition is equal; else NameTaken."""
+
+    def unregister(self, name: str, reads: NamesRead) -> None:
+        """Remove the table; UnknownTable if it is not there, InUse if a job that is not DROPPED `reads` it."""
+
+    def table(self, name: str) -> Registered | None:
+        """The table that has the name."""
+
+    def tables(self) -> Sequence[Registered]:
+        """Every table, by name."""
+
+    def tick(self, base: str) -> int | None:
+        """The version of the base that is being gone to; None if there is none."""
+
+    def open_tick(self, base: str, after: int | None, number: int) -> int:
+        """Go on to this version if the last one is still the one `after` which it comes; which it is then."""
+
+    def keep_ticks(self, bases: Collection[str]) -> None:
+        """Forget those of all other tables."""

@@ -1,0 +1,42 @@
+"""The table that a job writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from tidefill.core.confirm import Entry, Payload
+from tidefill.core.walk import Range
+from tidefill.ports.frames import Compared, TargetWrite
+
+F = TypeVar("F")
+
+
+class Target(Protocol[F]):
+    """The table that a job writes: a commit is atomic, carries the payload, and is fenced by generation and step: a
+    step number that was committed before is skipped in silence (read the log to know), a concurrent commit raises
+    CommitConflict, and Unavailable means that the outcome is unknown. A step that was planned on UNBORN makes the
+    table; if somebody else has made it by then, it is skipped too or raises CommitConflict."""
+
+    resources: tuple[str, ...]
+
+    def prepare(self) -> None:
+        """Make the table fit what will be written, if it is there."""
+
+    def log(self, since: int | None = None) -> Sequence[Entry]:
+        """What is left of the table's log, ascending; empty if there is no table. What lies before version `since` and
+        before the newest payload may be left out."""
+
+    def commit(self, write: TargetWrite[F], payload: Payload) -> None:
+        """Evaluate and write, in one commit that carries the payload."""
+
+    def compare(self, expected: F, version: int, but: F | None = None, within: Range | None = None) -> Compared:
+        """The target at this version of its log with `expected`, but for rows with the keys in `but`; only rows whose
+        key lies `within` a range, if one is given. (Another runner may have committed since.)"""
+
+    def check_name(self) -> None:
+        """Raise NameTaken if something that the job did not make has the name under which `publish` shows it."""
+
+    def publish(self) -> None:
+        """Show this generation under the job's name, in place of another generation of the job; NameTaken if something
+        else has the name."""

@@ -1,0 +1,94 @@
+"""A table that is read while others write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from tidefill.core.budget import Kept
+from tidefill.core.keys import Key
+from tidefill.core.step import Changed
+from tidefill.core.version import Version
+from tidefill.core.walk import Coverage, Range, Split
+from tidefill.ports.frames import Halves
+
+F = TypeVar("F")
+
+
+class Upstream(Protocol[F]):
+    """A table that is read while others write it.
+
+    `open_head` gives a version that can be read while the context is open; where `lasting` it can be read for long
+    after that. It raises NotYet while there is none to give. `changes` and `rows` resolve
+    the table when they are called; what they return is evaluated later. `check` is called between the two and raises if
+    the table is not the one that the version belongs to, or if it no longer has the changes since then.
+    """
+
+    lasting: bool
+    resources: tuple[str, ...]
+
+    def prepare(self, released: Version | None) -> None:
+        """Make what reading needs (a slot, a publication), named in `resources`; done again at every start. `released`
+        is the version that was last released without a commit of the target."""
+
+    def open_head(self, *, first: bool) -> AbstractContextManager[Version]:
+        """The newest version, or one polled a moment ago. The `first` one has to hold whatever the changes after
+        `prepare` do not tell."""
+
+    def before(self, base: str, number: int) -> Version | None:
+        """The newest version that comes from at most that version of the base; None if that is not known."""
+
+    def readable(self, at: Version) -> bool:
+        """Whether rows can be read as of this version, now and for a while."""
+
+    def pressing(self, at: Version) -> bool:
+        """Whether the history since this version is half way to its end."""
+
+    def kept(self) -> Kept | None:
+        """How much of its log is kept for this reader, now; None if no log is."""
+
+    def lag_s(self, at: Version) -> float:
+        """For how long there have been changes after this version; 0 if there are none, or if it is not known."""
+
+    def notices(self) -> Sequence[str]:
+        """What a person should know of the table by now; the same words each time."""
+
+    def check(self, at: Version) -> None:
+        """Raise UpstreamReplaced or HistoryGone, or return."""
+
+    def lost(self, at: Version) -> None:
+        """Reading as of this version or changes up to it failed with Unreadable: it may have become unreadable for
+        good. Raise HistoryGone if no newer version can take its place."""
+
+    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+        """What became of covered rows in (after, upto]; SOME where it is too costly to know."""
+
+    def written(self, after: Version, upto: Version) -> int:
+        """About how many rows were written in (after, upto], each as often as it was; 0 where that is not known. Costs
+        nothing."""
+
+    def count(self, at: Version) -> int:
+        """How many rows there are at this version, but for a few; about, where versions do not last."""
+
+    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+        """The net changes in (after, upto], judged by `coverage`."""
+
+    def rows(self, ranges: Sequence[Range], at: Version) -> F:
+        """The rows in these ranges of the walk as of `at`."""
+
+    def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
+        """Keys in what is left of the split, about `rows` apart; none if no more than that are left, or if it cannot be
+        cut. They are guesses. Asking again for the same split is cheap."""
+
+    def greatest(self, at: Version) -> Key | None:
+        """The greatest walk key as of `at`; None if there is no row."""
+
+    def estimate(self) -> int:
+        """About how many rows there are; costs nothing."""
+
+    def check_keys(self, at: Version) -> None:
+        """Raise KeyNotUnique, naming up to ten keys, if a key is NULL or is there twice."""
+
+    def release(self, version: Version) -> None:
+        """Nothing up to this version will be asked for again. Called only after that was made durable."""
