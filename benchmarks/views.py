@@ -26,7 +26,7 @@ from benchmarks.processes import read_bytes
 from benchmarks.tpch import KEYS, make_tables, register
 from tests.views.incremental.tpch import QUERIES
 from tidefill import connect
-from tidefill.core.step import Reason
+from tidefill.core.reasons import Reason
 from tidefill.delta.target import PROPERTIES
 from tidefill.engine.engine import Engine
 from tidefill.errors import UnsupportedQuery

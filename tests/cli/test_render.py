@@ -36,7 +36,7 @@ from tidefill.cli.render import (
     wrap,
 )
 from tidefill.core.budget import BUDGET, GB
-from tidefill.core.step import Reason
+from tidefill.core.reasons import Reason
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure
 from tidefill.jobs.status import SplitStatus, Status

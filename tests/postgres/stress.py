@@ -17,7 +17,7 @@ from tests.postgres.harness import Postgres
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry
 from tidefill.core.sizing import Sizing
-from tidefill.core.step import Reason
+from tidefill.core.reasons import Reason
 from tidefill.core.version import Version
 from tidefill.core.walk import Done, Split, Upto
 from tidefill.jobs.lifecycle import Life

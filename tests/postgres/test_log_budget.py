@@ -15,7 +15,7 @@ import pytest
 from tests.postgres.harness import Postgres
 from tests.postgres.stress import Copy, Effects, SessionReader
 from tidefill.core.budget import Kept
-from tidefill.core.step import Reason
+from tidefill.core.reasons import Reason
 from tidefill.errors import HistoryGone
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life

@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulation.stage import Stage, row, rows
 from tidefill.core.confirm import Payload
-from tidefill.core.step import Reason
+from tidefill.core.reasons import Reason
 from tidefill.errors import Unavailable
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life

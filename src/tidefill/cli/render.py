@@ -20,7 +20,7 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
 from tidefill.core.budget import size_text
-from tidefill.core.step import Reason
+from tidefill.core.reasons import Reason
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Pause
 from tidefill.jobs.status import DONE, SplitStatus, Status

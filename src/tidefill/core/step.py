@@ -23,6 +23,7 @@ from typing import TypeAlias
 from tidefill.core import budget, walk
 from tidefill.core.budget import BUDGET, Kept
 from tidefill.core.keys import END, Key, end_of_group
+from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.version import Version, includes, newer
 from tidefill.core.walk import Coverage, Range, Split
@@ -67,20 +68,6 @@ class StepKind(Enum):
     BOTH = "both"
     FULL = "full"
     VERIFY = "verify"
-
-
-class Reason(Enum):
-    """What a job waits for, in the words that a person reads."""
-
-    IDLE = "up to date"
-    PAUSED = "paused"
-    FILL_PAUSED = "fill paused"
-    RATE_LIMIT = "rate limit"
-    TARGET_LAG = "target lag not reached"
-    NEWER_VERSION = "a newer version of the upstream"
-    LOG_BUDGET = "the server to let go of its log"
-    SIBLINGS = "the views that share an input with it"
-    INPUTS = "its inputs to come to one version"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ for: when it goes on, it goes to the tick of that time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tidefill.core.state import Table
@@ -35,6 +35,25 @@ class InStep:
 
 
 ALONE = InStep(False, lambda newest, readable: newest)
+
+
+def _all_of_them(due: bool, newest: Mapping[Table, Version], readable: Readable) -> Mapping[Table, Version]:
+    return newest
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A job among others. `waited_for`: of each of its tables that has ticks, the jobs that are to be there before the
+    next. `member`: others need to know every version that it goes to. `blocked_by`: a job below it that stands still.
+    `target_lag_s`: the smallest that any of those has who go with it. `read`: others read what it makes. `allowed`: of
+    the newest versions of its tables, those that it may go to now; `due`: it is time for the next."""
+
+    member: bool = False
+    waited_for: Mapping[Table, Sequence[Job]] = field(default_factory=dict)
+    blocked_by: Job | None = None
+    target_lag_s: float | None = None
+    read: bool = False
+    allowed: Callable[[bool, Mapping[Table, Version], Readable], Mapping[Table, Version]] = _all_of_them
 
 
 def agree(

@@ -15,6 +15,7 @@ from typing import Any
 
 from tidefill.core.budget import BUDGET
 from tidefill.core.progress import Progress
+from tidefill.core.reasons import Reason, code_of
 from tidefill.core.step import Knobs, Phase
 from tidefill.errors import Fenced, InvalidSetting, StoreUnreadable, TidefillError, WrongState
 from tidefill.jobs import lifecycle
@@ -96,7 +97,8 @@ class Doing:
 class Job:
     """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
     the generation is built from, where something else may take its name. `unread_settings`: the settings as the store
-    has them, if this release cannot read them; they are written back as they are."""
+    has them, if this release cannot read them; they are written back as they are. `waiting`: what the job waits for, as
+    a person reads it; `waits_for`: the code of the reason, which programs compare."""
 
     id: str
     name: str
@@ -118,6 +120,7 @@ class Job:
     resources: tuple[str, ...] = ()
     failure: Failure | None = None
     waiting: str = ""
+    waits_for: str = ""
     progress: Progress | None = None
     doing: Doing | None = None
     ended_at_s: float = 0.0
@@ -281,9 +284,14 @@ def happened(event: Event, wish_number: int | None = None, **changes: Any) -> Ca
     def moved(job: Job) -> Job:
         if wish_number is not None and job.wish_number != wish_number:
             return job
-        return replace(job, life=lifecycle.after(job.life, event), **{"waiting": "", **changes})
+        return replace(job, life=lifecycle.after(job.life, event), **{"waiting": "", "waits_for": "", **changes})
 
     return moved
+
+
+def waits(reason: Reason, text: str = "") -> dict[str, str]:
+    """The fields of a row that say what the job waits for."""
+    return {"waiting": text or reason.value, "waits_for": reason.code}
 
 
 def resumed(job: Job) -> Job:
@@ -363,8 +371,13 @@ def job_to_json(job: Job) -> dict[str, Any]:
 def job_from_json(data: Any) -> Job:
     """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
     try:
-        fields = {name: data.get(name, "") if name == "source" else data[name] for name in _PLAIN}
-        data = {"doing": None, **data}  # a row of an earlier release has none
+        later = {
+            "source": "",
+            "doing": None,
+            "waits_for": code_of(data["waiting"]),
+        }  # rows of earlier releases have none
+        data = {**later, **data}
+        fields = {name: data[name] for name in _PLAIN}
         for name, kind in _NESTED.items():
             fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])
         if fields["settings"] is None:

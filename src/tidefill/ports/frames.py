@@ -53,12 +53,13 @@ class Replace(Generic[F]):
 class Compared:
     """How many rows there should be, and up to ten in which the target differs, as a person reads them. `upto`: where
     the piece ended that was compared; None at the end of the walk. `notes`: what a person has to know of the way in
-    which they were compared."""
+    which they were compared. `version`: of the only input, where versions have numbers."""
 
     rows: int
     differences: tuple[str, ...] = ()
     upto: Key | None = None
     notes: tuple[str, ...] = ()
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar, assert_never
 from tidefill.core import walk
 from tidefill.core.confirm import Anchor, Payload, Truth, confirm
 from tidefill.core.keys import END, Key
+from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.step import (
     Changed,
@@ -22,7 +23,6 @@ from tidefill.core.step import (
     Knobs,
     Look,
     Pace,
-    Reason,
     Seen,
     Step,
     TableSeen,
@@ -100,6 +100,11 @@ class Backfill(Generic[F]):
         self._heads: dict[Table, _Head] = {}
         self.shape = derivation.shape
         self.resources = (*target.resources, *(name for up in upstreams.values() for name in up.resources))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether every version of every upstream can be read for long."""
+        return all(upstream.lasting for upstream in self._upstreams.values())
 
     def prepare(self, released: Mapping[Table, Version]) -> None:
         """Make what the upstreams need, and the target fit, if it is there: its first commit makes it."""
@@ -346,7 +351,7 @@ class Backfill(Generic[F]):
     def _piece(self, versions: Mapping[Table, Version], after: Key | None, rows: int) -> Range | None:
         """What is compared at a time. A version that lasts is compared whole (None). One that has to be held for us is
         not held for so long, if a range of the walk can be told in the target."""
-        if not self._by_key or all(upstream.lasting for upstream in self._upstreams.values()):
+        if not self._by_key or self.lasting:
             return None
         ((table, upstream),) = self._upstreams.items()
         left = Split(after, None)
@@ -388,7 +393,7 @@ class Backfill(Generic[F]):
         """The next piece of the target as it is, about so many rows after that key, with a recompute of what it covers.
         Where its version cannot be read any more, with the newest one, but for what changed since."""
         state = truth.state
-        if all(upstream.lasting for upstream in self._upstreams.values()):
+        if self.lasting:
             return self._compare(truth, state.versions, None)
         ((table, upstream),) = self._upstreams.items()
         (name,) = self.shape.tables

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tidefill.core.step import Reason
+from tidefill.core.reasons import Reason
 from tidefill.core.version import Number, Point, includes
 from tidefill.jobs import agreement, graph
 from tidefill.jobs.agreement import Reads
@@ -91,15 +91,15 @@ class CatchUp:
 
     def _all_wait_for_each_other(self, job_ids: Iterable[str]) -> bool:
         """Whether all of them wait for others, who have come to their goals before."""
-        for_others = (Reason.SIBLINGS.value, Reason.INPUTS.value)
-        return all(row is not None and row.waiting in for_others for row in map(self._store.job, job_ids))
+        for_others = (Reason.SIBLINGS.code, Reason.INPUTS.code)
+        return all(row is not None and row.waits_for in for_others for row in map(self._store.job, job_ids))
 
 
 def stands_still(row: Job) -> bool:
     """Whether the job does nothing until somebody wishes for something."""
     wished = row.wants_end or row.wants_resync or row.wants_resume
-    paused = (row.life is Life.PAUSED and row.pause is Pause.ALL) or row.waiting == Reason.FILL_PAUSED.value
-    stopped = row.settings.rate_limit == 0 and row.waiting == Reason.RATE_LIMIT.value
+    paused = (row.life is Life.PAUSED and row.pause is Pause.ALL) or row.waits_for == Reason.FILL_PAUSED.code
+    stopped = row.settings.rate_limit == 0 and row.waits_for == Reason.RATE_LIMIT.code
     return not wished and (row.life is Life.FAILED or paused or stopped)
 
 
@@ -108,7 +108,7 @@ def reached(row: Job, goal: Goal) -> bool:
     anchor = readable_anchor(row)
     versions = {} if anchor is None else anchor.state.versions
     points = {table if len(versions) > 1 or table in goal else "": versions[table].point for table in versions}
-    up_to_date = row.waiting == Reason.IDLE.value
+    up_to_date = row.waits_for == Reason.IDLE.code
     has_all = all(_includes(points.get(table), point) for table, point in goal.items())
     return row.life is Life.LIVE and not row.wants_resync and (up_to_date or has_all)
 

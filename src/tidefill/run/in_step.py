@@ -11,25 +11,12 @@ from tidefill.core.state import Table
 from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.errors import StateUnreadable
 from tidefill.jobs import agreement as ticks
-from tidefill.jobs.agreement import Node, Readable, Reads
+from tidefill.jobs.agreement import Group, Node, Readable, Reads
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
 from tidefill.ports.store import Store
 
 ANCHORS_MAX = 1024  # of as many jobs it is known without a parse from which versions they come
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A job among others. `waited_for`: of each of its tables that has ticks, the jobs that are to be there before the
-    next. `member`: others need to know every version that it goes to. `blocked_by`: a job below it that stands still.
-    `target_lag_s`: the smallest that any of those has who go with it. `read`: others read what it makes."""
-
-    member: bool = False
-    waited_for: Mapping[Table, Sequence[Job]] = field(default_factory=dict)
-    blocked_by: Job | None = None
-    target_lag_s: float | None = None
-    read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +57,8 @@ class Ticking:
         }
         together = {one for those in members.values() for one in those}
         together |= {one for one in reads if not ticks.meets(one, reads).isdisjoint(members)}
-        return Group(True, waited_for, blocked_by, min(rows[one].settings.target_lag_s for one in together), read)
+        target_lag_s = min(rows[one].settings.target_lag_s for one in together)
+        return Group(True, waited_for, blocked_by, target_lag_s, read, partial(self.allowed, waited_for))
 
     def _look(self, jobs: Sequence[Job]) -> _Seen:
         rows = {row.id: row for row in jobs if row.life is not Life.DROPPED}
@@ -78,13 +66,17 @@ class Ticking:
         return _Seen(jobs, rows, reads, ticks.in_step(reads))
 
     def allowed(
-        self, group: Group, due: bool, newest: Mapping[Table, Version], readable: Readable
+        self,
+        waited_for: Mapping[Table, Sequence[Job]],
+        due: bool,
+        newest: Mapping[Table, Version],
+        readable: Readable,
     ) -> dict[Table, Version]:
         """These versions, none beyond the tick of its table. The next tick is opened if there is something newer, and
         either it is time (`due`) and all have come to the last, or that one cannot be read any more."""
         return {
-            table: self._up_to_tick(version, group.waited_for[table], due, partial(readable, table))
-            if table in group.waited_for
+            table: self._up_to_tick(version, waited_for[table], due, partial(readable, table))
+            if table in waited_for
             else version
             for table, version in newest.items()
         }

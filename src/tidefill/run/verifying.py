@@ -11,16 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tidefill.core.confirm import Anchor, anchor_from_text
 from tidefill.core.keys import Key
 from tidefill.core.sizing import CEILING_ROWS
 from tidefill.errors import HistoryGone, NotYet, Unreadable
-from tidefill.jobs.graph import definition_of
 from tidefill.jobs.row import Job
-from tidefill.jobs.status import version_of
 from tidefill.ports.frames import Compared
+from tidefill.ports.machine import Machine
 from tidefill.ports.store import Store
-from tidefill.run.runner import versions_from_text
 
 ATTEMPTS = 5  # at one piece
 DIFFERENCES_MAX = 10
@@ -39,26 +36,26 @@ class Verified:
     notes: tuple[str, ...] = ()
 
 
-def verify(store: Store, row: Job, build: Callable[[Job], Any]) -> Verified:
+def verify(store: Store, row: Job, build: Callable[[Job], Machine[Any]]) -> Verified:
     """Compare all pieces, up to the tenth difference."""
     began_s, machine = time.monotonic(), build(row)
     rows, differences, upto = 0, list[str](), None
     notes: dict[str, None] = {}
     try:
         while True:
-            anchor, compared = _verify_piece(store, row, machine, upto)
+            compared = _verify_piece(store, row, machine, upto)
             rows, upto = rows + compared.rows, compared.upto
             differences += compared.differences
             notes |= dict.fromkeys(compared.notes)
             if upto is None or len(differences) >= DIFFERENCES_MAX:
                 break
     finally:
-        machine.let_go()
+        machine.close()
     took_s = time.monotonic() - began_s
-    return Verified(version_of(anchor), rows, took_s, tuple(differences[:DIFFERENCES_MAX]), tuple(notes))
+    return Verified(compared.version, rows, took_s, tuple(differences[:DIFFERENCES_MAX]), tuple(notes))
 
 
-def _verify_piece(store: Store, row: Job, machine: Any, after: Key | None) -> tuple[Anchor, Compared]:
+def _verify_piece(store: Store, row: Job, machine: Machine[Any], after: Key | None) -> Compared:
     """While a piece is compared, a runner may let go of what the comparison needs, or the snapshot may have to be given
     up: then this piece is begun again, half as large."""
     piece_rows = CEILING_ROWS
@@ -67,7 +64,7 @@ def _verify_piece(store: Store, row: Job, machine: Any, after: Key | None) -> tu
         if now is None or now.generation != row.generation:
             raise NotYet(f"{row.name} was dropped or built anew while it was compared", hint="Try again.")
         try:
-            return _compare(now, machine, after, piece_rows)
+            return machine.compare(now, after, piece_rows)
         except HistoryGone:
             then = store.job(row.id)
             if then is None or (then.released, then.anchor) == (now.released, now.anchor):
@@ -75,13 +72,3 @@ def _verify_piece(store: Store, row: Job, machine: Any, after: Key | None) -> tu
         except Unreadable:
             piece_rows = max(1, piece_rows // 2)
     raise NotYet(f"{row.name} moves on too fast to be compared", hint="Pause it, or try again.")
-
-
-def _compare(row: Job, machine: Any, after: Key | None, rows: int) -> tuple[Anchor, Compared]:
-    anchor = anchor_from_text(row.anchor)
-    if anchor is None:
-        raise NotYet(f"{row.name} has nothing to verify yet")
-    if definition_of(row).connection:
-        machine.prepare(versions_from_text(row.released))
-    truth = machine.recover(row, anchor)
-    return truth.anchor(row.generation_uuid), machine.compare_now(truth, after, rows)

@@ -11,8 +11,8 @@ from itertools import count
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Effect, Entry
 from tidefill.core.keys import Key
+from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
-from tidefill.core.step import Reason
 from tidefill.core.version import Number, Version
 from tidefill.errors import NotYet, Unavailable
 from tidefill.jobs import row as jobs

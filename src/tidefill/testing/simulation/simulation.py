@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Effect, Entry
 from tidefill.core.keys import Key
+from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState
-from tidefill.core.step import Reason
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import Coverage, covered_ranges
 from tidefill.jobs import row as jobs

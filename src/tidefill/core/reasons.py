@@ -1,0 +1,30 @@
+"""What a job waits for. The name of a reason is its code, which programs compare; its value is what a person reads."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Reason(Enum):
+    """What a job waits for, whatever makes it."""
+
+    IDLE = "up to date"
+    PAUSED = "paused"
+    FILL_PAUSED = "fill paused"
+    RATE_LIMIT = "rate limit"
+    TARGET_LAG = "target lag not reached"
+    NEWER_VERSION = "a newer version of the upstream"
+    LOG_BUDGET = "the server to let go of its log"
+    SIBLINGS = "the views that share an input with it"
+    INPUTS = "its inputs to come to one version"
+    TROUBLE = "a trouble to pass"
+
+    @property
+    def code(self) -> str:
+        """As programs know it; it does not change."""
+        return self.name
+
+
+def code_of(text: str) -> str:
+    """The code of a reason's text, for rows of releases that kept the text alone; empty for any other text."""
+    return next((reason.code for reason in Reason if reason.value == text), "")

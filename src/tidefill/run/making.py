@@ -1,0 +1,123 @@
+"""Makes and removes what jobs have outside of the store.
+
+The name of everything that a job makes is in its row before the thing is made, and is forgotten only after the thing is
+gone. So whoever drops the job knows of all of it, after a crash at any line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from tidefill.core import budget
+from tidefill.core.budget import Kept, size_text
+from tidefill.errors import Fenced, LogGivenUp, NotOurs, RetryLater, TidefillError
+from tidefill.jobs import row as jobs
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.row import Job
+from tidefill.ports.machine import Publish
+from tidefill.ports.resources import Resources
+from tidefill.ports.store import Store
+from tidefill.run.memory import Remembered
+from tidefill.run.rows import Rows
+
+
+class Making:
+    """The resources of one runner's jobs."""
+
+    def __init__(self, store: Store, rows: Rows, resources: Resources) -> None:
+        self._store = store
+        self._rows = rows
+        self._resources = resources
+
+    def prepare(self, job: Job, active: Remembered) -> Job:
+        """Make what the machine needs. A generation that is published is shown again, and older ones are removed: the
+        last attempt may have been cut off."""
+        machine = active.machine
+        for resource in machine.resources:
+            if resource not in job.resources:
+                job = self._rows.change(job, jobs.intend(resource))
+        machine.prepare(job)
+        self.remove_if_superseded(job, machine.resources)
+        if job.published == job.generation:
+            machine.execute(job, active.truth, Publish())
+            job = self.remove_older(job, active)
+        active.prepared = True
+        return job
+
+    def remove_if_superseded(self, job: Job, made: tuple[str, ...]) -> None:
+        """While we made things the job may have been dropped, or have begun a new generation, by a runner that took it
+        over: then nobody else will remove them. What is published stays until its successor is."""
+        now = self._store.job(job.id)
+        superseded = now is not None and job.generation not in (now.generation, now.published)
+        if now is None or now.life in (Life.CANCELLING, Life.DROPPED) or superseded:
+            for resource in made:
+                self._resources.remove(job, resource)
+            raise Fenced(f"{job.name} was ended by another runner")
+
+    def remove_older(self, job: Job, active: Remembered) -> Job:
+        """Remove what older generations left."""
+        for resource in job.resources:
+            if resource not in active.machine.resources:
+                try:
+                    self._resources.remove(job, resource)
+                except NotOurs as error:
+                    self._leave(job, error)
+                    continue
+                job = self._rows.change(job, jobs.forget(resource))
+        return job
+
+    def remove_all(self, job: Job) -> tuple[str, ...]:
+        """Remove everything that the job has made; the names of what could not be removed now."""
+        return tuple(resource for resource in job.resources if not self._is_removed(job, resource))
+
+    def _is_removed(self, job: Job, resource: str) -> bool:
+        try:
+            self._resources.remove(job, resource)
+        except RetryLater:
+            return False
+        except NotOurs as error:
+            self._leave(job, error)
+            return False
+        return True
+
+    def _leave(self, job: Job, error: NotOurs) -> None:
+        """Say once what is left where, and why."""
+        self._rows.event_once(job, f"left where it is: {error.fact}: {error.detail}")
+
+    def remove_logs(self, job: Job) -> None:
+        """Older generations will take in nothing more. What cannot be removed now is when the new one is published."""
+        for resource in job.resources:
+            with suppress(TidefillError):
+                if self._resources.kept(resource) is not None:
+                    self._resources.remove(job, resource)
+
+    def log_to_give_up(self, job: Job, *, stands: bool, failed: int) -> Kept | None:
+        """The upstream's log, if giving it up was asked for, too much is kept, and the job does not move."""
+        limit = job.settings.wal_limit
+        if limit is None:
+            return None
+        logs = self._logs(job).values()
+        return next((kept for kept in logs if budget.gives_up(kept, limit, stands=stands, failed=failed)), None)
+
+    def give_up_log(self, job: Job, kept: Kept) -> None:
+        """First it is written down, so that whoever goes on after a crash knows why the slot is gone; then the slot is
+        dropped. It stays listed: whoever resumes or verifies the job makes it anew."""
+        limit = job.settings.wal_limit
+        error = LogGivenUp(
+            f"{job.name} stood still, and the log that a server kept for it was given up",
+            detail=f"{size_text(kept.ours)} waited to be taken in. Its wal_limit is {size_text(limit or 0)}.",
+            hint="RESYNC the job to build it anew.",
+        )
+        self._rows.change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
+        for resource in self._logs(job):
+            self._resources.remove(job, resource)
+
+    def _logs(self, job: Job) -> Mapping[str, Kept]:
+        return {name: kept for name in job.resources if (kept := self._resources.kept(name)) is not None}
+
+    def keep_only(self, job: Job, left: tuple[str, ...]) -> None:
+        """Forget what is gone."""
+        if left != job.resources:
+            self._rows.change(job, lambda row: replace(row, resources=left))

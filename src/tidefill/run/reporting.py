@@ -1,0 +1,78 @@
+"""Writes into a job's row what its machine says of it: how far it is, how far behind, and what it does now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tidefill.core.progress import Lag, Progress, advance
+from tidefill.core.reasons import Reason
+from tidefill.jobs import row as jobs
+from tidefill.jobs.row import Doing, Job
+from tidefill.ports.clock import Clock
+from tidefill.run.memory import Remembered
+from tidefill.run.rows import Rows
+
+RECHECK_S = 60.0
+
+
+class Reporting:
+    """The reports of one runner's jobs."""
+
+    def __init__(self, clock: Clock, rows: Rows) -> None:
+        self._clock = clock
+        self._rows = rows
+
+    def report(self, job: Job, active: Remembered, truth: Any) -> None:
+        """The confirmed copy and the progress, in one write."""
+        told = active.machine.report(job, truth)
+
+        def reported(row: Job) -> Job:
+            progress = advance(
+                row.progress,
+                row.generation,
+                told.rows_filled,
+                told.rows_of,
+                finished=told.finished,
+                rows_per_s=told.rows_per_s,
+                lag=told.lag,
+                at_s=self._clock.now_s(),
+            )
+            return replace(row, anchor=told.anchor, progress=progress, waiting="", waits_for="")
+
+        self._rows.change(job, reported)
+
+    def begin(self, job: Job, active: Remembered, truth: Any, doing: Doing) -> None:
+        """Say what is being done, and how far the target is behind, before something that may take long. The next
+        change of the row by this runner, whatever it is, takes that back."""
+        lag = active.machine.report(job, truth).lag
+        self._rows.change(
+            job, lambda row: replace(row, doing=doing, waiting="", waits_for="", progress=self._now(row, lag))
+        )
+
+    def wait(self, job: Job, active: Remembered, truth: Any, reason: Reason, text: str) -> None:
+        """Say what the job waits for, if that is new, or if the row has told too long ago how much log is kept."""
+        lag = active.machine.report(job, truth).lag
+        waits = jobs.waits(reason, text)
+        if (job.waiting, job.waits_for) != (waits["waiting"], waits["waits_for"]) or self._is_outdated(job, lag):
+            self._rows.change(job, lambda row: replace(row, **waits, progress=self._now(row, lag)))
+
+    def notify(self, job: Job, active: Remembered, truth: Any) -> None:
+        """Say once what a person should know."""
+        for notice in active.machine.report(job, truth).notices:
+            if notice not in active.told:
+                active.told.add(notice)
+                self._rows.event_once(job, notice)
+
+    def _now(self, job: Job, lag: Lag) -> Progress | None:
+        """The progress as it was, with the lag as it is."""
+        at_s = self._clock.now_s()
+        return job.progress and replace(
+            job.progress, lag_versions=lag.versions, lag_s=lag.s, log_bytes=lag.log_bytes, at_s=at_s
+        )
+
+    def _is_outdated(self, job: Job, lag: Lag) -> bool:
+        told = job.progress
+        if told is None or told.at_s is None or told.log_bytes == lag.log_bytes:
+            return False
+        return not 0.0 <= self._clock.now_s() - told.at_s < RECHECK_S
