@@ -20,7 +20,8 @@ from tidefill.engine.engine import STORE_FILE
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Job, Lease, Pause
 from tidefill.run.runner import LEASE_S
-from tidefill.store.sql_store import SCHEMA_VERSION, open_store
+from tidefill.store.schema import SCHEMA_VERSION
+from tidefill.store.sql_store import open_store
 
 NOW_S = 1_000_000.0
 HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlglot", "psycopg", "grpc"}

@@ -31,7 +31,9 @@ from tidefill.jobs.row import Job, Pause
 from tidefill.postgres.connections import Databases
 from tidefill.run.runner import LEASE_S
 from tidefill.storage.local import local_path, why_not_made
-from tidefill.store.sql_store import SCHEMA_VERSION, is_damaged, named, open_store, postgres_schema
+from tidefill.store.faults import is_damaged, named
+from tidefill.store.schema import SCHEMA_VERSION
+from tidefill.store.sql_store import open_store, postgres_schema
 
 PACKAGES = {  # and the module that each brings
     "pyspark": "pyspark",
