@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidefill.cli import main, render
-from tidefill.doctor import doctor
-from tidefill.doctor.doctor import Finding, Verdict
+from tidefill.doctor import examine
+from tidefill.doctor.findings import Finding, Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_in_the_way_is_an_exit_code(
     verdict: Verdict, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "examine", lambda *_: [Finding("java", verdict, "so", "Do it.")])
+    monkeypatch.setattr(examine, "examine", lambda *_: [Finding("java", verdict, "so", "Do it.")])
     assert main(["doctor"]) == code
     assert capsys.readouterr().out == f"{verdict.value:7}  java: so\n         Do it.\n"
     assert main(["doctor", "--format", "json"]) == code

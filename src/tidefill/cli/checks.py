@@ -15,7 +15,8 @@ CODE_BAD = 1
 
 def doctor(arguments: argparse.Namespace) -> int:
     """All findings; the exit code is 1 if something is in the way."""
-    from tidefill.doctor.doctor import Verdict, examine
+    from tidefill.doctor.examine import examine
+    from tidefill.doctor.findings import Verdict
 
     where = project(arguments)
     findings = examine(where.config, os.environ, time.time())

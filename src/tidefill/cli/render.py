@@ -26,7 +26,7 @@ from tidefill.jobs.row import Failure, Pause
 from tidefill.jobs.status import DONE, SplitStatus, Status
 
 if TYPE_CHECKING:
-    from tidefill.doctor.doctor import Finding
+    from tidefill.doctor.findings import Finding
 
 WIDTH_MIN = 40  # a terminal that is smaller shows the left part
 BAR_MIN, BAR_MAX, BAR_WIDE, THIN_BAR_MIN = 10, 60, 40, 6
