@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tidefill.cli import main, render
+from tidefill.cli import main
+from tidefill.cli.render.cells import cells
+from tidefill.cli.render.findings import finding
 from tidefill.doctor import examine
 from tidefill.doctor.findings import Finding, Verdict
 
@@ -46,6 +48,6 @@ def test_settings_are_shown_without_what_is_secret(folder: Path, capsys: pytest.
 
 @pytest.mark.parametrize("width", [40, 60, 160])
 def test_a_finding_fits_the_width(width: int) -> None:
-    finding = Finding("warehouse", Verdict.BAD, "you may not read and write in /some/where " * 4, "chmod u+rwx " * 9)
-    lines = render.finding(finding, width, colour=False).split("\n")
-    assert max(map(render.cells, lines)) <= width
+    found = Finding("warehouse", Verdict.BAD, "you may not read and write in /some/where " * 4, "chmod u+rwx " * 9)
+    lines = finding(found, width, colour=False).split("\n")
+    assert max(map(cells, lines)) <= width

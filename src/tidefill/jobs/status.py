@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from math import floor
-from typing import assert_never
+from typing import Any, assert_never
 
 from tidefill.core.confirm import Anchor, anchor_from_text
 from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value, key_from_json
@@ -25,6 +25,7 @@ from tidefill.errors import StateUnreadable, StoreUnreadable
 from tidefill.jobs.definitions import job_from_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
+from tidefill.jobs.plain_json import plain
 from tidefill.jobs.row import Doing, Failure, Job, Pause, Settings, check_settings
 
 NOT_STARTED, DONE = "not started", "done"
@@ -120,6 +121,13 @@ def percent(share: float) -> int:
     if share >= 1.0:
         return 100
     return min(floor(share * 100 + 1e-9), 99) if share > 0.0 else 0
+
+
+def status_json(status: Status) -> dict[str, Any]:
+    """The status as JSON data, with the percents that a person sees."""
+    data = plain(status)
+    assert isinstance(data, dict)
+    return {**data, "percent": status.percent}
 
 
 def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _: False) -> Status:

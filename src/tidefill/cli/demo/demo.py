@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidefill.cli import render, terminal
+from tidefill.cli import terminal
 from tidefill.cli.arguments import JSON
 from tidefill.cli.demo import orders as demo_orders
 from tidefill.cli.demo import shop as demo_shop
@@ -30,6 +30,7 @@ from tidefill.cli.demo.writer import CHANGES_PER_S
 from tidefill.cli.project import ascii
 from tidefill.errors import Bug, JobFailed, NotYet, RetryLater, TimedOut
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.plain_json import as_json
 
 if TYPE_CHECKING:
     from tidefill.engine.engine import Engine, Verified
@@ -55,8 +56,8 @@ SPARK_SETTINGS = {  # many small commands on few cores
 
 def demo(arguments: argparse.Namespace) -> int:
     """Run the command: 0 only if all that was made was found equal to a recompute."""
-    as_json = arguments.format == JSON
-    stage = Stage(quiet=as_json)
+    in_json = arguments.format == JSON
+    stage = Stage(quiet=in_json)
     if arguments.postgres:
         demo_shop.require()
     stage.print(_title(with_shop=arguments.postgres))
@@ -65,8 +66,8 @@ def demo(arguments: argparse.Namespace) -> int:
         engine = _engine(place, spark, shop, ends)
         outcomes = Story(stage, place, spark, shop, engine, arguments.rows, ends).tell()
     equal = all(each.equal for each in outcomes)
-    if as_json:
-        terminal.say(render.as_json({"jobs": outcomes, "seconds": round(stage.elapsed_s, 1)}))
+    if in_json:
+        terminal.say(as_json({"jobs": outcomes, "seconds": round(stage.elapsed_s, 1)}))
     stage.say(_ending(place, equal=equal))
     return 0 if equal else 1
 
