@@ -74,7 +74,7 @@ def test_nothing_reaches_behind_spark_connect() -> None:
         ("store/sql_store.py", "importlib.import_module('pyspark')", "store must not import pyspark"),
         ("engine/job.py", "from tidefill import __version__", "engine must not import __init__"),
         ("config.py", "from tidefill.engine.engine import connect", "config must not import engine"),
-        ("engine/job.py", "from tidefill.doctor.doctor import examine", "engine must not import doctor"),
+        ("engine/job.py", "from tidefill.doctor.examine import examine", "engine must not import doctor"),
         ("doctor/places.py", "from tidefill.cli import main", "doctor must not import cli"),
         ("doctor/places.py", "import pyspark", "doctor must not import pyspark"),
         ("helpers.py", "", "helpers has no level"),

@@ -10,8 +10,10 @@ HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycop
 LIGHT = [
     "tidefill", "tidefill.errors", "tidefill.core.step", "tidefill.ports", "tidefill.run.runner",
     "tidefill.jobs.status",
-    "tidefill.cli", "tidefill.cli.render", "tidefill.cli.arguments", "tidefill.cli.failures", "tidefill.cli.look",
-    "tidefill.cli.wishes", "tidefill.cli.answers", "tidefill.cli.checks", "tidefill.cli.run", "tidefill.cli.prompt",
+    "tidefill.cli", "tidefill.cli.render.jobs", "tidefill.cli.render.findings", "tidefill.cli.render.lines",
+    "tidefill.cli.render.tables", "tidefill.cli.render.screen",
+    "tidefill.cli.arguments", "tidefill.cli.failures", "tidefill.cli.look", "tidefill.cli.wishes",
+    "tidefill.cli.answers", "tidefill.cli.checks", "tidefill.cli.run", "tidefill.cli.prompt",
 ]  # fmt: skip
 
 

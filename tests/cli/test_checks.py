@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tidefill.cli import main, render
-from tidefill.doctor import doctor
-from tidefill.doctor.doctor import Finding, Verdict
+from tidefill.cli import main
+from tidefill.cli.render.cells import cells
+from tidefill.cli.render.findings import finding
+from tidefill.doctor import examine
+from tidefill.doctor.findings import Finding, Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_in_the_way_is_an_exit_code(
     verdict: Verdict, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "examine", lambda *_: [Finding("java", verdict, "so", "Do it.")])
+    monkeypatch.setattr(examine, "examine", lambda *_: [Finding("java", verdict, "so", "Do it.")])
     assert main(["doctor"]) == code
     assert capsys.readouterr().out == f"{verdict.value:7}  java: so\n         Do it.\n"
     assert main(["doctor", "--format", "json"]) == code
@@ -46,6 +48,6 @@ def test_settings_are_shown_without_what_is_secret(folder: Path, capsys: pytest.
 
 @pytest.mark.parametrize("width", [40, 60, 160])
 def test_a_finding_fits_the_width(width: int) -> None:
-    finding = Finding("warehouse", Verdict.BAD, "you may not read and write in /some/where " * 4, "chmod u+rwx " * 9)
-    lines = render.finding(finding, width, colour=False).split("\n")
-    assert max(map(render.cells, lines)) <= width
+    found = Finding("warehouse", Verdict.BAD, "you may not read and write in /some/where " * 4, "chmod u+rwx " * 9)
+    lines = finding(found, width, colour=False).split("\n")
+    assert max(map(cells, lines)) <= width

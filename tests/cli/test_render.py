@@ -13,33 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidefill.cli import render
-from tidefill.cli.render import (
-    RESET,
-    Frame,
-    as_json,
-    cells,
-    changes,
-    clean,
-    count,
-    duration,
-    footer,
-    frame,
-    jobs_table,
-    lag,
-    no_jobs,
-    one_line,
-    repaint,
-    shorten,
-    status_json,
-    table,
-    wrap,
-)
+from tidefill.cli.render.cells import WIDTH_MIN, cells, clean, cut, shorten, wrap
+from tidefill.cli.render.jobs import footer, jobs_table, no_jobs
+from tidefill.cli.render.lines import changes, one_line
+from tidefill.cli.render.numbers import count, duration, lag
+from tidefill.cli.render.screen import Frame, frame, repaint
+from tidefill.cli.render.sheet import RESET
+from tidefill.cli.render.tables import table
 from tidefill.core.budget import BUDGET, GB
 from tidefill.core.reasons import Reason
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.plain_json import as_json
 from tidefill.jobs.row import Failure
-from tidefill.jobs.status import SplitStatus, Status
+from tidefill.jobs.status import SplitStatus, Status, status_json
 
 FILLING = Status(
     name="revenue_by_day",
@@ -458,7 +444,7 @@ def test_a_status_as_json() -> None:
 
 # Whatever comes.
 
-WIDTHS = st.integers(render.WIDTH_MIN, 200)
+WIDTHS = st.integers(WIDTH_MIN, 200)
 TEXTS = st.text(st.one_of(st.characters(), st.sampled_from("订e\u0301🙂 \n\x1b…")), max_size=120)
 AMOUNTS = st.floats()
 SPLITS = st.lists(st.builds(SplitStatus, TEXTS, st.one_of(TEXTS, st.just("done")), st.none() | AMOUNTS), max_size=12)
@@ -544,5 +530,5 @@ def test_json_of_anything_can_be_read_back(value: object) -> None:
 def test_shortened_text_fits(text: str, width: int) -> None:
     shown = clean(text)
     assert cells(shorten(shown, width)) <= width
-    assert cells(render.cut(shown, width)) <= width
+    assert cells(cut(shown, width)) <= width
     assert shorten(shown, cells(shown)) == shown

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from tidefill.cli.render import as_json, jobs_table, lag, one_line, status_json
-from tidefill.jobs.status import DoingStatus, Status
+from tidefill.cli.render.jobs import jobs_table
+from tidefill.cli.render.lines import one_line
+from tidefill.cli.render.numbers import lag
+from tidefill.jobs.plain_json import as_json
+from tidefill.jobs.status import DoingStatus, Status, status_json
 
 FILLING = Status(
     name="revenue", kind="view", state="backfilling", share=0.5, rows=1000, rows_per_s=50.0, eta_s=20.0, version=7,

@@ -14,9 +14,35 @@ from hypothesis import strategies as st
 from tidefill.core import walk
 from tidefill.core.budget import Kept
 from tidefill.core.keys import END, TOP, Key
-from tidefill.core.state import JobState, initial
-from tidefill.core.step import ANEW_SHARE, FORWARD_SHARE, LOOK_EVERY_S, PARALLELISM_MAX, RELEASE_EVERY_S, Changed, Finish, Glimpse, Knobs, Look, Pace, Phase, Plan, Seen, Shape, Step, TableSeen, Verify, Wait, Write, apply, plan_at_once, plan_first_look, plan_look, plan_step
 from tidefill.core.reasons import Reason
+from tidefill.core.state import JobState, initial
+from tidefill.core.step import (
+    ANEW_SHARE,
+    FORWARD_SHARE,
+    LOOK_EVERY_S,
+    PARALLELISM_MAX,
+    RELEASE_EVERY_S,
+    Changed,
+    Finish,
+    Glimpse,
+    Knobs,
+    Look,
+    Pace,
+    Phase,
+    Plan,
+    Seen,
+    Shape,
+    Step,
+    TableSeen,
+    Verify,
+    Wait,
+    Write,
+    apply,
+    plan_at_once,
+    plan_first_look,
+    plan_look,
+    plan_step,
+)
 from tidefill.core.version import Number, Snapshot, Version, includes
 from tidefill.core.walk import DONE, Coverage, Done, NotStarted, Range, Split, Upto
 from tidefill.errors import InvalidSetting, UpstreamReplaced

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from tidefill.config import Config, Connection
-from tidefill.doctor import doctor
-from tidefill.doctor.doctor import ALIKE_MAX, FREE_BYTES_MIN, Finding, Verdict, examine
+from tidefill.doctor import installed
+from tidefill.doctor.examine import examine
+from tidefill.doctor.findings import ALIKE_MAX, Finding, Verdict
+from tidefill.doctor.places import FREE_BYTES_MIN
 from tidefill.engine.engine import STORE_FILE
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Job, Lease, Pause
 from tidefill.run.runner import LEASE_S
-from tidefill.store.sql_store import SCHEMA_VERSION, open_store
+from tidefill.store.schema import SCHEMA_VERSION
+from tidefill.store.sql_store import open_store
 
 NOW_S = 1_000_000.0
 HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlglot", "psycopg", "grpc"}
@@ -112,10 +115,10 @@ def test_a_check_that_breaks_hides_no_other(
 
 def test_it_imports_nothing_heavy_and_works_without_spark(config: Config) -> None:
     program = (
-        "import sys, tidefill.doctor.doctor as doctor; from tidefill.config import Config;"
+        "import sys; from tidefill.doctor.examine import examine; from tidefill.config import Config;"
         f"heavy = {HEAVY} & {{name.partition('.')[0] for name in sys.modules}};"
         "sys.modules['pyspark'] = sys.modules['delta'] = None;"
-        "findings = doctor.examine(Config(None, *sys.argv[1:]), {}, 0.0);"
+        "findings = examine(Config(None, *sys.argv[1:]), {}, 0.0);"
         "print(heavy, *{each.what + ': ' + each.fact for each in findings}, sep='\\n')"
     )
     command = [sys.executable, "-c", program, config.store, config.warehouse]
@@ -141,7 +144,7 @@ def test_a_python_that_does_not_fit(config: Config, environ: dict[str, str], mon
 
 
 def test_a_package_that_does_not_fit(config: Config, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "version", lambda package: "3.5.0" if package == "pyspark" else "4.4.0")
+    monkeypatch.setattr(installed, "version", lambda package: "3.5.0" if package == "pyspark" else "4.4.0")
     (finding,) = found(config, environ, "pyspark")
     assert (finding.verdict, finding.remedy) == (Verdict.WARNING, "pip install 'tidefill[spark]'")
     assert finding.fact.startswith("3.5.0, but it should be ")
@@ -160,7 +163,7 @@ def test_a_package_that_does_not_fit(config: Config, environ: dict[str, str], mo
     ],
 )
 def test_releases_are_compared_as_numbers(release: str, needed: str, fits: bool) -> None:
-    assert doctor._fits(release, needed) is fits
+    assert installed._fits(release, needed) is fits
 
 
 def test_a_java_that_fits(tmp_path: Path, config: Config, environ: dict[str, str]) -> None:
@@ -202,7 +205,7 @@ def test_no_java(config: Config) -> None:
 def test_a_java_that_hangs(
     tmp_path: Path, config: Config, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "JAVA_S_MAX", 0.2)
+    monkeypatch.setattr(installed, "JAVA_S_MAX", 0.2)
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     (finding,) = found(config, environ, "java")
     assert finding.verdict is Verdict.BAD

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.stores import REPLICA
 from tests.cli.stores import row as a_row
-from tidefill.doctor.doctor import _residue
+from tidefill.doctor.jobs import _residue
 from tidefill.engine.engine import STORE_FILE, Engine
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life

@@ -16,8 +16,8 @@ import psycopg
 from tests.postgres.harness import Postgres
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry
-from tidefill.core.sizing import Sizing
 from tidefill.core.reasons import Reason
+from tidefill.core.sizing import Sizing
 from tidefill.core.version import Version
 from tidefill.core.walk import Done, Split, Upto
 from tidefill.jobs.lifecycle import Life

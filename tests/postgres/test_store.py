@@ -13,7 +13,8 @@ from tidefill import connect
 from tidefill.errors import BadInput, StoreUnreadable, Unavailable
 from tidefill.jobs.namespace import Registered
 from tidefill.jobs.row import Job
-from tidefill.store.sql_store import SCHEMA_VERSION, SqlStore, open_store
+from tidefill.store.schema import SCHEMA_VERSION
+from tidefill.store.sql_store import SqlStore, open_store
 from tidefill.testing.conformance.store import STORE_SUITE, StoreTest
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tidefill.config import Config
-from tidefill.doctor.doctor import Verdict, examine
+from tidefill.doctor.examine import examine
+from tidefill.doctor.findings import Verdict
 from tidefill.errors import BadInput
 from tidefill.spark import jars
 from tidefill.spark.jars import JARS_VARIABLE, delta_jars, jars_of_delta, session_jars

@@ -14,11 +14,13 @@ from sqlglot import exp
 
 from tests.cli.stores import REPLICA, VIEW, made
 from tests.views.incremental.world import find
-from tidefill.cli import main, render
+from tidefill.cli import main
+from tidefill.cli.render import tables
 from tidefill.delta.explained import Explained
 from tidefill.delta.inputs import Size
 from tidefill.engine.engine import Engine
 from tidefill.jobs.definitions import JobDefinition, Kind, Part
+from tidefill.jobs.plain_json import as_json
 from tidefill.sql.explaining import Explanation, explanation, facts, generated_sql
 from tidefill.views.plan.drivers import choose
 from tidefill.views.plan.plan import compile_view
@@ -179,7 +181,7 @@ def test_only_what_is_walked_has_to_be_known_for_an_estimate() -> None:
 def test_the_document_has_the_same_fields_for_all(
     explained: Explained, strategy: str, reason: str, nodes: list[str], appends: bool, taken_whole: tuple[str, ...]
 ) -> None:
-    document: dict[str, Any] = json.loads(render.as_json(told(explained)))
+    document: dict[str, Any] = json.loads(as_json(told(explained)))
     assert sorted(document) == sorted(field.name for field in fields(Explanation)) == FIELDS
     assert (document["incremental"], document["strategy"], document["reason"]) == (True, strategy, reason)
     assert [node["what"] for node in document["nodes"]] == nodes
@@ -199,7 +201,7 @@ FIELDS = [
 
 def test_it_fits_on_a_narrow_terminal() -> None:
     for one in (ROW_WISE, compiled(GROUPS, a=1, b=None)):
-        assert all(len(line) <= 80 for line in render.facts(read(one).items(), 80).splitlines())
+        assert all(len(line) <= 80 for line in tables.facts(read(one).items(), 80).splitlines())
 
 
 def test_as_json_and_as_text(

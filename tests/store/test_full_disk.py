@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tidefill.config import Config
-from tidefill.doctor.doctor import Finding, Verdict, examine
+from tidefill.doctor.examine import examine
+from tidefill.doctor.findings import Finding, Verdict
 from tidefill.engine.engine import STORE_FILE
 from tidefill.errors import TidefillError
 from tidefill.jobs.row import Job
@@ -114,7 +115,7 @@ def test_only_what_is_no_database_is_to_be_moved_aside(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_locked_is_to_be_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidefill.doctor.doctor.BUSY_S", 0.0)
+    monkeypatch.setattr("tidefill.doctor.reading.BUSY_S", 0.0)
     open_store(tmp_path / STORE_FILE).close()
     with closing(sqlite3.connect(tmp_path / STORE_FILE, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -13,7 +13,8 @@ import pytest
 
 from tidefill.run import log_file as logs
 from tidefill.run.log_file import LOG_FILE, Log
-from tidefill.store.sql_store import _sqlite_backup, open_store
+from tidefill.store.sql_store import open_store
+from tidefill.store.sqlite import sqlite_backup
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_a_new_store(tmp_path: Path) -> None:
         reader.execute("BEGIN IMMEDIATE")
         reader.execute("UPDATE meta SET schema_version = schema_version")
         assert modes(file.parent) == dict.fromkeys(("jobs.db", "jobs.db-wal", "jobs.db-shm"), "0o600")
-    _sqlite_backup(file, "jobs.db.backup-1")
+    sqlite_backup(file, "jobs.db.backup-1")
     assert mode(file.with_name("jobs.db.backup-1")) == 0o600
     assert mode(file.parent) == 0o700
 

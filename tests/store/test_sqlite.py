@@ -33,8 +33,9 @@ from tidefill.errors import (
 from tidefill.jobs.namespace import Registered
 from tidefill.jobs.row import Job, Pause, intend, wish_drop, wish_pause
 from tidefill.ports.store import Store
-from tidefill.store import sql_store as store_module
-from tidefill.store.sql_store import SCHEMA_VERSION, Schema, SqlStore, exists, open_store
+from tidefill.store import sqlite as store_module
+from tidefill.store.schema import SCHEMA_VERSION, Schema
+from tidefill.store.sql_store import SqlStore, exists, open_store
 from tidefill.testing.conformance.store import STORE_SUITE, StoreTest
 from tidefill.testing.memory.store import MemoryStore
 

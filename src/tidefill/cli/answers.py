@@ -9,11 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidefill.cli import render, terminal
+from tidefill.cli import terminal
 from tidefill.cli.picture import Picture
 from tidefill.cli.project import Project, ascii
+from tidefill.cli.render.tables import facts, table
 from tidefill.cli.work import attend, leave, told_to_stop
 from tidefill.errors import RetryLater, TimedOut
+from tidefill.jobs.plain_json import as_json
 
 if TYPE_CHECKING:
     from tidefill.engine.engine import Engine
@@ -49,18 +51,18 @@ def answer(where: Project, engine: Engine, result: Result, patience: Patience) -
 def tell(where: Project, result: Result) -> None:
     """The rows and the message. Long values in a list of facts are told whole."""
     if where.json and result.document is not None:
-        terminal.say(render.as_json(result.document))
+        terminal.say(as_json(result.document))
         return
     if where.json:
         told = {"columns": result.columns, "rows": result.rows, "message": result.message}
-        terminal.say(render.as_json({**told, "jobs": [job.name for job in result.jobs]}))
+        terminal.say(as_json({**told, "jobs": [job.name for job in result.jobs]}))
         return
     from tidefill.sql.execute import FACTS
 
     if result.columns == FACTS:
-        terminal.show(render.facts(result.rows, terminal.width(), ascii=ascii()))
+        terminal.show(facts(result.rows, terminal.width(), ascii=ascii()))
     elif result.rows or (result.columns and not result.message):
-        terminal.show(render.table(result.columns, result.rows, terminal.width(), ascii=ascii()))
+        terminal.show(table(result.columns, result.rows, terminal.width(), ascii=ascii()))
     if result.message:
         terminal.say(result.message)
 
@@ -124,5 +126,5 @@ def _how_to_come_back(jobs: Sequence[Job]) -> str:
 
 def _done(where: Project, engine: Engine, jobs: Sequence[Job], *, gone: bool) -> str:
     if where.json:
-        return render.as_json([{"job": job.name, "state": "dropped" if gone else "live"} for job in jobs])
+        return as_json([{"job": job.name, "state": "dropped" if gone else "live"} for job in jobs])
     return "\n".join(f"{job.name}: {'dropped' if gone else 'live'}" for job in jobs)

@@ -8,9 +8,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tidefill.cli import render, terminal
+from tidefill.cli import terminal
 from tidefill.config import load
 from tidefill.errors import Bug, TidefillError
+from tidefill.jobs.plain_json import as_json
 from tidefill.run.log_file import LOG_FILE, JsonLines
 
 
@@ -18,7 +19,7 @@ def tell(error: TidefillError, *, json: bool) -> None:
     """On the standard error, in the format that was asked for."""
     if json:
         told = {"code": error.code, "fact": error.fact, "detail": error.detail, "hint": error.hint}
-        terminal.note(render.as_json({"error": told, "exit_code": error.exit_code}))
+        terminal.note(as_json({"error": told, "exit_code": error.exit_code}))
     else:
         terminal.note(str(error))
 

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tidefill.cli import render, terminal
+from tidefill.cli import terminal
 from tidefill.cli.answers import tell
 from tidefill.cli.picture import Picture
 from tidefill.cli.project import Project, ascii, colour, project
+from tidefill.cli.render.cells import clean
+from tidefill.cli.render.jobs import footer, jobs_table, no_jobs
 from tidefill.errors import RetryLater, UnknownJob
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.plain_json import as_json
+from tidefill.jobs.status import status_json
 from tidefill.run.log_file import LOG_FILE
 
 if TYPE_CHECKING:
@@ -30,8 +34,8 @@ def status(arguments: argparse.Namespace) -> int:
     with where.found() as engine:
         statuses = _statuses(engine, arguments.job)
     if where.json:
-        told = [render.status_json(each) for each in statuses]
-        terminal.say(render.as_json(told[0] if arguments.job else told))
+        told = [status_json(each) for each in statuses]
+        terminal.say(as_json(told[0] if arguments.job else told))
     else:
         terminal.show(_table(where, statuses))
     return 0
@@ -39,9 +43,9 @@ def status(arguments: argparse.Namespace) -> int:
 
 def _table(where: Project, statuses: Sequence[Status]) -> str:
     width = terminal.width()
-    parts = [render.jobs_table(statuses, width, colour(), ascii=ascii()), render.footer(statuses, width)]
+    parts = [jobs_table(statuses, width, colour(), ascii=ascii()), footer(statuses, width)]
     if any(each.state == Life.FAILED.value for each in statuses):
-        parts.append(f"log: {render.clean(str(where.config.log_folder / LOG_FILE), ascii=ascii())}")
+        parts.append(f"log: {clean(str(where.config.log_folder / LOG_FILE), ascii=ascii())}")
     return "\n".join(part for part in parts if part)
 
 
@@ -62,7 +66,7 @@ def watch(arguments: argparse.Namespace) -> int:
     with where.found() as engine, suppress(KeyboardInterrupt):
         _statuses(engine, arguments.job)
         if engine is None:
-            terminal.say(render.as_json([]) if where.json else render.no_jobs())
+            terminal.say(as_json([]) if where.json else no_jobs())
             return 0
         _watch(engine, arguments.job, Picture(json=where.json))
     return 0
@@ -73,7 +77,7 @@ def _watch(engine: Engine, job: str | None, picture: Picture) -> None:
         with suppress(RetryLater):
             try:
                 statuses = _statuses(engine, job)
-                picture.show(statuses, render.footer(statuses, terminal.width()))
+                picture.show(statuses, footer(statuses, terminal.width()))
             except UnknownJob:
                 terminal.note(f"{job}: gone")
                 return
@@ -100,13 +104,13 @@ def _show(arguments: argparse.Namespace, statement: ShowEvents | ShowTables, not
     with where.found() as engine:
         if engine is None:
             _statuses(None, getattr(arguments, "job", None))
-            terminal.say(render.as_json([]) if where.json else nothing)
+            terminal.say(as_json([]) if where.json else nothing)
             return 0
         from tidefill.sql.execute import execute
 
         result = execute(engine, statement)
     if where.json:
-        terminal.say(render.as_json([dict(zip(result.columns, row, strict=True)) for row in result.rows]))
+        terminal.say(as_json([dict(zip(result.columns, row, strict=True)) for row in result.rows]))
     else:
         tell(where, result)
     return 0

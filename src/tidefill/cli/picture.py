@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from tidefill.cli import render, terminal
+from tidefill.cli import terminal
 from tidefill.cli.project import ascii, colour
-from tidefill.jobs.status import Status
+from tidefill.cli.render.jobs import jobs_table
+from tidefill.cli.render.lines import changed, changes
+from tidefill.cli.render.screen import Frame, frame, repaint
+from tidefill.jobs.plain_json import as_json
+from tidefill.jobs.status import Status, status_json
 
 
 class Picture:
@@ -18,7 +22,7 @@ class Picture:
         self._json = json
         self._say = terminal.note if beside else terminal.say
         self._live = not json and terminal.is_live(sys.stdout)
-        self._frame: render.Frame | None = None
+        self._frame: Frame | None = None
         self._statuses: Sequence[Status] = ()
 
     def show(self, statuses: Sequence[Status], remark: str = "") -> None:
@@ -26,17 +30,17 @@ class Picture:
         if self._live:
             self._repaint(statuses, remark)
         elif self._json:
-            for status in render.changed(self._statuses, statuses):
-                self._say(render.as_json(render.status_json(status)))
+            for status in changed(self._statuses, statuses):
+                self._say(as_json(status_json(status)))
         else:
-            for line in render.changes(self._statuses, statuses, ascii=ascii()):
+            for line in changes(self._statuses, statuses, ascii=ascii()):
                 self._say(line)
         self._statuses = statuses
 
     def _repaint(self, statuses: Sequence[Status], remark: str) -> None:
         width = terminal.width()
-        parts = (render.jobs_table(statuses, width, colour(), ascii=ascii()), remark)
-        now = render.frame("\n".join(part for part in parts if part), width, terminal.height())
+        parts = (jobs_table(statuses, width, colour(), ascii=ascii()), remark)
+        now = frame("\n".join(part for part in parts if part), width, terminal.height())
         if now != self._frame:
-            terminal.show(render.repaint(self._frame, now), end="")
+            terminal.show(repaint(self._frame, now), end="")
             self._frame = now

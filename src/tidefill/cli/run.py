@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from tidefill.cli import terminal
 from tidefill.cli.project import Project, project
-from tidefill.cli.render import as_json
 from tidefill.cli.work import attend, leave, told_to_stop
 from tidefill.errors import JobFailed, RetryLater
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.plain_json import as_json
 
 if TYPE_CHECKING:
     from tidefill.engine.engine import Engine, Happened

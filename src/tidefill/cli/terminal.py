@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from tidefill.cli.render import CLEAR_LINE, UNICODE, clean
+from tidefill.cli.render.cells import UNICODE, clean
+from tidefill.cli.render.screen import CLEAR_LINE
 
 SPIN_S = 0.1
 SPIN_AFTER_S = 0.3  # what is quicker needs no words

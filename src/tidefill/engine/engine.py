@@ -51,9 +51,11 @@ from tidefill.jobs.row import Settings, name_key
 from tidefill.jobs.settings import ANEW_LAG_S, INCREMENTAL, changed_settings, check_use, is_anew
 from tidefill.jobs.status import Status, status_of
 from tidefill.postgres.connections import Databases
+from tidefill.run.backfill import Backfill
 from tidefill.run.catch_up import NEVER, CatchUp
 from tidefill.run.lease_owner import is_gone, new_owner
 from tidefill.run.log_file import Log
+from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.run.scheduler import Scheduler
 from tidefill.store.place import is_url
@@ -381,8 +383,7 @@ class Engine:
         owner = new_owner()
         runner = Runner(
             self._store, self._clock, self._build, self._removers, owner, lambda: uuid.uuid4().hex,
-            start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S, source=self._source, is_gone=is_gone,
-            hurry=hurry, reads=self._reads_in_step, log=self._log.logger, lost=self._lakes.lost,
+            source=self._source, is_gone=is_gone, hurry=hurry, reads=self._reads_in_step, log=self._log.logger, lost=self._lakes.lost,
         )  # fmt: skip
         return Scheduler(self._store, runner, self._clock, owner, graph.share_an_input, self._log.logger, runner.let_go)
 
@@ -409,7 +410,11 @@ class Engine:
         below = [self._store.find(name) if rows is None else by_name.get(name_key(name)) for name in names]
         return " ".join(f"{job.id}-{job.published}" for job in below if job is not None and job.published is not None)
 
-    def _build(self, row: Row) -> Any:
+    def _build(self, row: Row) -> BackfillMachine[Any]:
+        backfill = self._backfill(row)
+        return BackfillMachine(backfill, self._clock, start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S)
+
+    def _backfill(self, row: Row) -> Backfill[Any]:
         definition = graph.definition_of(row)
         if definition.connection:
             return self._lake.replicas.build(row, definition)

@@ -289,7 +289,7 @@ def happened(event: Event, wish_number: int | None = None, **changes: Any) -> Ca
     return moved
 
 
-def waits(reason: Reason, text: str = "") -> dict[str, str]:
+def waits(reason: Reason, text: str = "") -> dict[str, Any]:
     """The fields of a row that say what the job waits for."""
     return {"waiting": text or reason.value, "waits_for": reason.code}
 
@@ -371,12 +371,8 @@ def job_to_json(job: Job) -> dict[str, Any]:
 def job_from_json(data: Any) -> Job:
     """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
     try:
-        later = {
-            "source": "",
-            "doing": None,
-            "waits_for": code_of(data["waiting"]),
-        }  # rows of earlier releases have none
-        data = {**later, **data}
+        # Rows of earlier releases do not have all of them.
+        data = {"source": "", "doing": None, "waits_for": code_of(data["waiting"]), **data}
         fields = {name: data[name] for name in _PLAIN}
         for name, kind in _NESTED.items():
             fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from math import floor
-from typing import assert_never
+from typing import Any, assert_never
 
 from tidefill.core.confirm import Anchor, anchor_from_text
 from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value, key_from_json
@@ -25,6 +25,7 @@ from tidefill.errors import StateUnreadable, StoreUnreadable
 from tidefill.jobs.definitions import job_from_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
+from tidefill.jobs.plain_json import plain
 from tidefill.jobs.row import Doing, Failure, Job, Pause, Settings, check_settings
 
 NOT_STARTED, DONE = "not started", "done"
@@ -81,6 +82,7 @@ class Status:
     eta_s: float | None
     version: int | None
     waiting: str
+    waits_for: str
     runs: bool
     failure: Failure | None
     splits: tuple[SplitStatus, ...] = ()
@@ -122,6 +124,13 @@ def percent(share: float) -> int:
     return min(floor(share * 100 + 1e-9), 99) if share > 0.0 else 0
 
 
+def status_json(status: Status) -> dict[str, Any]:
+    """The status as JSON data, with the percents that a person sees."""
+    data = plain(status)
+    assert isinstance(data, dict)
+    return {**data, "percent": status.percent}
+
+
 def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _: False) -> Status:
     """How the job stands. A state that cannot be read is shown as none: the runner stops at it and says why. A job of
     which this release cannot read the definition or the settings is shown as failed: none of its runners goes on.
@@ -142,6 +151,7 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
         eta_s=paced.eta_s if paced else None,
         version=version_of(anchor),
         waiting=row.waiting,
+        waits_for=row.waits_for,
         runs=runs,
         failure=row.failure or unreadable,
         splits=() if anchor is None else tuple(_splits(anchor.state.coverage)),

@@ -63,9 +63,9 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now. `text`: what the job waits for, if the reason's own text does not say it. `for_s`: when to look
-    again; None: when something changes. `released`: a text that the runner keeps in the job's row, if it is not empty:
-    how far the machine needs nothing of its sources any more, beyond what its last report says."""
+    """Nothing to do now. `text`: what the job waits for, if the reason's own text does not say it. `for_s`: when to
+    look again; None: when something changes. `released`: a text that the runner keeps in the job's row, if it is not
+    empty: how far the machine needs nothing of its sources any more, beyond what its last report says."""
 
     reason: Reason
     text: str = ""

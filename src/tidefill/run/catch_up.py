@@ -36,12 +36,12 @@ class CatchUp:
     def __init__(
         self,
         store: Store,
-        service: Scheduler,
+        scheduler: Scheduler,
         reads: Callable[[Sequence[Job]], Reads],
         heads: Callable[[Job], Goal | None],
     ) -> None:
         self._store = store
-        self._service = service
+        self._scheduler = scheduler
         self._reads = reads
         self._heads = heads
         self._goals: dict[str, Goal | None] = {}
@@ -49,7 +49,7 @@ class CatchUp:
     def run(self, stop: threading.Event) -> None:
         """Take turns until no job has a goal any more, or until told to stop."""
         self._goals = {row.id: None for row in graph.in_order(self._store.jobs())}
-        with self._service.alive():
+        with self._scheduler.alive():
             for _ in range(ROUNDS_MAX):
                 turns = self._round(stop)
                 if not self._goals or stop.is_set():
@@ -82,7 +82,7 @@ class CatchUp:
             if self._goals[job_id] is None:
                 del self._goals[job_id]
                 return Turn(False)
-        turn, goal, after = self._service.turn(row, seen), self._goals[job_id], self._store.job(job_id)
+        turn, goal, after = self._scheduler.turn(row, seen), self._goals[job_id], self._store.job(job_id)
         swept = row.life is Life.DROPPED and not turn.worked
         rests = not turn.worked and agreement.blocked_by(job_id, reads, rows) is not None
         if after is None or swept or (goal is not None and (reached(after, goal) or rests)):

@@ -1,7 +1,7 @@
 """The machine of a backfill: plans by the pure core, sizes its chunks by the clock, and reports how far it is.
 
-`Backfill` looks and commits. This class decides when: it asks the planner (`core.step`) what is next, and keeps what the
-planner has to know of earlier steps: how long they took, how many rows they had, what the rate limit still allows.
+`Backfill` looks and commits. This class decides when: it asks the planner (`core.step`) what is next, and keeps what
+the planner has to know of earlier steps: how long they took, how many rows they had, what the rate limit still allows.
 Losing that costs time, never rows.
 """
 
@@ -158,8 +158,8 @@ class BackfillMachine(Generic[F]):
         )
 
     def _sized(self, job: Job) -> Sizing:
-        """The size of chunks, begun again when the setting has changed. Tables are asked for their size only where there
-        is something to fill."""
+        """The size of chunks, begun again when the setting has changed. Tables are asked for their size only where
+        there is something to fill."""
         fixed = job.settings.chunk_rows
         if self._sizing is None or fixed != (self._sizing.rows if self._sizing.fixed else None):
             self._sizing = self._sizing_of(job, fixed)

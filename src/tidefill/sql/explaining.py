@@ -6,7 +6,7 @@ renamed. Nothing here reads a table, so what is not known without reading one is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,11 +97,7 @@ def explanation(
     strategy = Strategy.CHANGES if plan is None else plan.strategy
     reads = tuple(Read(one.name, one.rows, one.size_bytes, one.live) for one in explained.inputs)
     walks = tuple(_walks(definition))
-    driving = {walk.table for walk in walks}
-    known = not definition.anew and all(one.rows is not None for one in reads if one.name in driving)
-    fixed = chunk_rows or explained.chunk_rows
-    fits = known and explained.rows <= (fixed or explained.whole_rows)
-    size = fixed or (explained.whole_rows if fits else explained.first_rows)
+    cut = _cut(explained, chunk_rows, known=_is_known(definition, reads, walks))
     return Explanation(
         name=name,
         kind=KIND_NAMES[definition.kind.value],
@@ -116,19 +112,48 @@ def explanation(
         how=_taken_in(definition) or strategy.value,
         reason="" if plan is None else plan.reason,
         nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
-        at_once=fits and rate_limit is None and not definition.connection,
+        at_once=cut.fits and rate_limit is None and not definition.connection,
         appends=not definition.anew and (drivers is None or drivers.appends),
         starts_empty=not definition.anew and (drivers is None or drivers.starts_empty),
         whole_groups=drivers is not None and drivers.group_columns > 0,
         walks=walks,
         taken_whole=tuple(part.occurrence for part in definition.parts if not part.walk),
-        rows=explained.rows if known else None,
-        chunk_rows=size,
-        chunk_rows_fixed=fixed is not None,
-        chunks=-(-explained.rows // size) if known else None,
+        rows=cut.rows,
+        chunk_rows=cut.chunk_rows,
+        chunk_rows_fixed=cut.fixed,
+        chunks=cut.chunks,
         notices=explained.notices,
         sql=_generated(explained) if with_sql else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How the rows are cut into chunks. `rows`: how many are walked; None: not known. `fixed`: whether the user or the
+    job said how large a chunk is. `fits`: whether one chunk is known to have room for all rows."""
+
+    rows: int | None
+    chunk_rows: int
+    fixed: bool
+    fits: bool
+
+    @property
+    def chunks(self) -> int | None:
+        return None if self.rows is None else -(-self.rows // self.chunk_rows)
+
+
+def _cut(explained: Explained, chunk_rows: int | None, *, known: bool) -> _Cut:
+    """`known`: whether it is known how many rows are walked."""
+    fixed = chunk_rows or explained.chunk_rows
+    fits = known and explained.rows <= (fixed or explained.whole_rows)
+    size = fixed or (explained.whole_rows if fits else explained.first_rows)
+    return _Cut(explained.rows if known else None, size, fixed is not None, fits)
+
+
+def _is_known(definition: JobDefinition, reads: Sequence[Read], walks: Sequence[Walked]) -> bool:
+    """Whether it is known how many rows are walked: that is, of each table that is walked."""
+    driving = {walk.table for walk in walks}
+    return not definition.anew and all(one.rows is not None for one in reads if one.name in driving)
 
 
 def _taken_in(definition: JobDefinition) -> str:

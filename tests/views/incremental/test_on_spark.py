@@ -60,7 +60,7 @@ def test_groups_that_no_chunk_cuts_are_appended_while_rows_move_between_them(
     told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v WITH (chunk_rows = 2) AS {sql}").rows
     assert ("filled", "each chunk holds whole groups and is appended") in told
     job = engine.create_view("v", sql, chunk_rows=2, parallelism=2)
-    monkeypatch.setattr("tidefill.delta.lake.GROUP_ROWS_MAX", 0)
+    monkeypatch.setattr("tidefill.delta.define.GROUP_ROWS_MAX", 0)
     told = engine.execute(f"EXPLAIN CREATE MATERIALIZED VIEW w WITH (chunk_rows = 2) AS {sql}").rows
     assert ("filled", "each chunk is merged into what is there") in told
     service = engine.scheduler(hurry=True)

@@ -80,14 +80,14 @@ def main(role: str, *words: str) -> int:
     stop = threading.Event()
     _when_the_parent_ends(lambda: _end_soon(stop))
     if role == WRITER:
-        from tidefill.cli.demo import writer as demo_writer
+        from tidefill.cli.demo import writer
 
         url, location, rows = words
-        demo_writer.write(url, location, int(rows), stop)
+        writer.write(url, location, int(rows), stop)
     else:
-        from tidefill.cli.demo import shop as demo_shop
+        from tidefill.cli.demo import shop
 
-        demo_shop.write(os.environ[demo_shop.OWNER_VARIABLE], stop)
+        shop.write(os.environ[shop.OWNER_VARIABLE], stop)
     return 0
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from tidefill.cli.demo import orders as demo_orders
+from tidefill.cli.demo import orders
 from tidefill.errors import InvalidSetting, TimedOut
 
 TOTAL_S_MAX = 900
@@ -27,7 +27,7 @@ class Home:
 
     @property
     def orders(self) -> str:
-        return str(self.folder / demo_orders.NAME)
+        return str(self.folder / orders.NAME)
 
     @property
     def warehouse(self) -> Path:

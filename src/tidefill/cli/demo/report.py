@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidefill.cli import render
 from tidefill.cli.demo.orders import KEY
+from tidefill.cli.render.tables import table
 from tidefill.core.confirm import Entry
 from tidefill.core.state import JobState
 from tidefill.core.version import Number
@@ -123,7 +123,7 @@ def outcomes_table(outcomes: Sequence[Outcome], width: int, *, ascii: bool = Fal
         [label, *(column[label].rjust(room) for column, room in zip(figures, rooms, strict=True))]
         for label in figures[0]
     ]
-    return render.table(body[0], body[1:], width, ascii=ascii)
+    return table(body[0], body[1:], width, ascii=ascii)
 
 
 def _figures(of: Outcome) -> dict[str, str]:

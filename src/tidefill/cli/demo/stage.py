@@ -9,8 +9,11 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tidefill.cli import render, terminal
+from tidefill.cli import terminal
 from tidefill.cli.project import ascii, colour
+from tidefill.cli.render.cells import ASCII, GAP, UNICODE, WIDTH_MIN, clean, pad, wrap
+from tidefill.cli.render.jobs import jobs_table
+from tidefill.cli.render.screen import Frame, frame, repaint
 from tidefill.jobs.status import Status
 
 TIME_CELLS = 5
@@ -24,7 +27,7 @@ class Stage:
         self._began_s = time.monotonic()
         self._quiet = quiet
         self._live = not quiet and terminal.is_live(sys.stdout)
-        self._frame: render.Frame | None = None
+        self._frame: Frame | None = None
         self._told: dict[str, object] = {}
 
     @property
@@ -39,8 +42,8 @@ class Stage:
     def print(self, text: str) -> None:
         """Lines above the bars, as they are."""
         if self._frame is not None:
-            said = render.frame(text, terminal.width(), terminal.height())
-            terminal.show(render.repaint(self._frame, said) + render.repaint(None, self._frame), end="")
+            said = frame(text, terminal.width(), terminal.height())
+            terminal.show(repaint(self._frame, said) + repaint(None, self._frame), end="")
         elif not self._quiet:
             terminal.show(text)
 
@@ -48,10 +51,10 @@ class Stage:
         """How far the jobs are."""
         if self._live:
             width = terminal.width()
-            table = render.jobs_table(statuses, width, colour(), ascii=ascii())
-            now = render.frame(f"\n{table}", width, terminal.height())
+            table = jobs_table(statuses, width, colour(), ascii=ascii())
+            now = frame(f"\n{table}", width, terminal.height())
             if now != self._frame:
-                terminal.show(render.repaint(self._frame, now), end="")
+                terminal.show(repaint(self._frame, now), end="")
                 self._frame = now
         elif news := [each for each in statuses if self._told.get(each.name) != _gist(each)]:
             self._told.update({each.name: _gist(each) for each in news})
@@ -66,11 +69,11 @@ class Stage:
 
 def story(elapsed_s: float, text: str, width: int, *, ascii: bool = False) -> str:
     """The text behind the time, on as many lines as it needs."""
-    marks, at = render.ASCII if ascii else render.UNICODE, TIME_CELLS + len(render.GAP)
-    room = max(width, render.WIDTH_MIN) - at
-    first, *rest = render.wrap(render.clean(text, ascii=ascii), room, marks.cut)
-    moment = render.pad(f"{elapsed_s:.0f} s", TIME_CELLS, right=True)
-    return "\n".join([f"{moment}{render.GAP}{first}", *(" " * at + line for line in rest)])
+    marks, at = ASCII if ascii else UNICODE, TIME_CELLS + len(GAP)
+    room = max(width, WIDTH_MIN) - at
+    first, *rest = wrap(clean(text, ascii=ascii), room, marks.cut)
+    moment = pad(f"{elapsed_s:.0f} s", TIME_CELLS, right=True)
+    return "\n".join([f"{moment}{GAP}{first}", *(" " * at + line for line in rest)])
 
 
 def _gist(of: Status) -> object:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 
-from tidefill.cli.demo import orders as demo_orders
+from tidefill.cli.demo import orders
 
 CHANGES_PER_S = 300
 KINDS = 3  # inserts, updates and deletes, as many of each
@@ -30,7 +30,7 @@ def write(url: str, location: str, rows: int, stop: threading.Event) -> None:
     while not stop.is_set():
         now_s = time.monotonic()
         count = changes(now_s - last_s) // KINDS
-        spark.sql(demo_orders.change(location, end, place(commit, rows), count)).collect()
+        spark.sql(orders.change(location, end, place(commit, rows), count)).collect()
         commit, end, last_s = commit + 1, end + count, now_s
         stop.wait(rest_s(time.monotonic() - now_s))
 

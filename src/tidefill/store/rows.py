@@ -1,0 +1,120 @@
+"""The rows of a store: how jobs, tables, events and ticks are read and written on an open connection.
+
+The caller opens the transaction and ends it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidefill.errors import StoreUnreadable, UnknownJob
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.namespace import Holder, Registered, table_from_json
+from tidefill.jobs.row import Job, job_from_json, job_to_json, name_key
+from tidefill.ports import store as ports
+from tidefill.store.schema import EVENTS, JOBS, REGISTERED, TICKS
+
+
+def job_columns(job: Job) -> dict[str, Any]:
+    """The columns of the job's row, without its id."""
+    return {
+        "name_key": stored_key(job.name),
+        "active": job.life is not Life.DROPPED,
+        "data": json.dumps(job_to_json(job)),
+    }
+
+
+def stored_key(name: str) -> str:
+    """The name as lookups compare it, in Unicode that any database takes."""
+    return storable(name_key(name))
+
+
+def storable(text: str) -> str:
+    """The text in Unicode that any database takes. The halves of surrogate pairs that undecodable file names carry
+    become escapes, and so does the character zero."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def job_read(data: Any) -> Job:
+    """The job in the document of a row; StoreUnreadable if this release cannot read it."""
+    return job_from_json(_document(data, "a job"))
+
+
+def table_read(data: Any) -> Registered:
+    """The table in the document of a row; StoreUnreadable if this release cannot read it."""
+    return table_from_json(_document(data, "a table"))
+
+
+def _document(data: Any, what: str) -> Any:
+    try:
+        return json.loads(data)
+    except (TypeError, ValueError) as error:
+        raise StoreUnreadable(f"{what} in the store cannot be read", detail=f"It is no JSON: {error}.") from error
+
+
+def job_row(connection: sa.Connection, job_id: str, *, to_change: bool = False) -> Job | None:
+    """The row. One that is to be changed is locked, where a database locks rows and not the whole file."""
+    wanted = sa.select(JOBS.c.data).where(JOBS.c.id == job_id)
+    found = connection.execute(wanted.with_for_update() if to_change else wanted).first()
+    return None if found is None else job_read(found.data)
+
+
+def job_to_change(connection: sa.Connection, job_id: str) -> Job:
+    """The row, locked; UnknownJob if it is gone."""
+    job = job_row(connection, job_id, to_change=True)
+    if job is None:
+        raise unknown_job(job_id)
+    return job
+
+
+def changed(connection: sa.Connection, before: Job, change: Callable[[Job], Job]) -> Job:
+    """Apply the change to the row and return what it is then. A row that stays equal is not written."""
+    after = change(before)
+    if after != before:
+        connection.execute(JOBS.update().where(JOBS.c.id == before.id).values(job_columns(after)))
+    return after
+
+
+def active_jobs(connection: sa.Connection) -> Sequence[Job]:
+    """The jobs that are not dropped."""
+    return [job_read(data) for data in connection.execute(sa.select(JOBS.c.data).where(JOBS.c.active)).scalars()]
+
+
+def holder(connection: sa.Connection, name: str) -> Holder | None:
+    """The job or the table that has the name."""
+    return job_named(connection, name) or table_named(connection, name)
+
+
+def job_named(connection: sa.Connection, name: str) -> Job | None:
+    """The job that has the name and is not dropped."""
+    wanted = sa.select(JOBS.c.data).where(JOBS.c.name_key == stored_key(name), JOBS.c.active)
+    found = connection.execute(wanted).first()
+    return None if found is None else job_read(found.data)
+
+
+def table_named(connection: sa.Connection, name: str) -> Registered | None:
+    """The registered table that has the name."""
+    wanted = sa.select(REGISTERED.c.data).where(REGISTERED.c.name_key == stored_key(name))
+    found = connection.execute(wanted).first()
+    return None if found is None else table_read(found.data)
+
+
+def tick_of(connection: sa.Connection, base: str) -> int | None:
+    """The version of the base that its tick names; None if the base has no tick."""
+    return connection.execute(sa.select(TICKS.c.number).where(TICKS.c.base == base)).scalar()
+
+
+def prune_events(connection: sa.Connection, job_id: str) -> None:
+    """Forget all but the newest of the job."""
+    of_job = sa.select(EVENTS.c.id).where(EVENTS.c.job_id == job_id)
+    last = of_job.order_by(EVENTS.c.id.desc()).offset(ports.EVENTS_MAX).limit(1).scalar_subquery()
+    connection.execute(EVENTS.delete().where(EVENTS.c.job_id == job_id, EVENTS.c.id <= last))
+
+
+def unknown_job(job_id: str) -> UnknownJob:
+    """What is raised for a row that is gone."""
+    return UnknownJob(f"there is no job {job_id}", hint="It was dropped. SHOW JOBS lists those that are there.")
