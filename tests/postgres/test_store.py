@@ -14,7 +14,8 @@ from tidefill.errors import BadInput, StoreUnreadable, Unavailable
 from tidefill.jobs.namespace import Registered
 from tidefill.jobs.row import Job
 from tidefill.store.sql_store import SCHEMA_VERSION, SqlStore, open_store
-from tidefill.testing.conformance.store import STORE_SUITE, StoreTest
+from tidefill.testing.conformance.store.rows import StoreTest
+from tidefill.testing.conformance.store.suite import STORE_SUITE
 
 
 @pytest.fixture

@@ -35,7 +35,8 @@ from tidefill.jobs.row import Job, Pause, intend, wish_drop, wish_pause
 from tidefill.ports import Store
 from tidefill.store import sql_store as store_module
 from tidefill.store.sql_store import SCHEMA_VERSION, Schema, SqlStore, exists, open_store
-from tidefill.testing.conformance.store import STORE_SUITE, StoreTest
+from tidefill.testing.conformance.store.rows import StoreTest
+from tidefill.testing.conformance.store.suite import STORE_SUITE
 from tidefill.testing.memory.store import MemoryStore
 
 CONTESTS_MAX = 5
