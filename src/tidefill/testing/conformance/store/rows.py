@@ -14,10 +14,7 @@ from tidefill.jobs.row import (
 from tidefill.ports import Store
 
 MakeStore: TypeAlias = Callable[[], Store]
-
-
 StoreTest: TypeAlias = Callable[[MakeStore], None]
-
 
 ODD_NAMES = (
     "orders",

@@ -12,11 +12,7 @@ from unittest import SkipTest
 from tidefill.ports import Target
 
 F = TypeVar("F")
-
-
 Row: TypeAlias = tuple[Any, ...]
-
-
 Marked: TypeAlias = tuple[str, int | None, Row | None]
 
 

@@ -12,14 +12,8 @@ from tidefill.core.keys import Key, Value
 from tidefill.ports import Upstream
 
 F = TypeVar("F")
-
-
 Row: TypeAlias = tuple[Value, ...]
-
-
 KeyValues: TypeAlias = tuple[Value, ...]
-
-
 Write: TypeAlias = tuple[Row | None, Row | None]
 
 

@@ -11,11 +11,7 @@ from tidefill.core.walk import DONE, Coverage, Range, Split, Upto, covers
 from tidefill.testing.conformance.upstream.harness import KeyValues, Kind, Layout, Row, Write
 
 EVERYTHING = (Range(None, None),)
-
-
 ORDINARY = Layout((("id", Kind.INT), ("grp", Kind.INT), ("ref", Kind.INT), ("value", Kind.INT)), key=(0,), walk=(1, 0))
-
-
 # Of groups 1 to 9 those up to 4 are covered, and what lies behind the end.
 PARTLY: Coverage = (Split(None, Key((8, TOP)), Upto(Key((4, TOP)))), Split(Key((8, TOP)), None, DONE))
 
