@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tidefill.testing.simulation.script import Script, script
-from tidefill.testing.simulation.several import script_of_several
+from tidefill.testing.simulation.several.graphs import script_of_several
 
 Patch = tuple[Any, str, Any]
 
