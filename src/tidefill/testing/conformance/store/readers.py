@@ -8,10 +8,7 @@ from functools import partial
 from tidefill.errors import InUse, NameTaken, UnknownTable, WrongState
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import NamesRead
-from tidefill.jobs.row import (
-    wish_cancel,
-    wish_drop,
-)
+from tidefill.jobs.row import wish_cancel, wish_drop
 from tidefill.ports import Store
 from tidefill.testing.conformance.expecting import raised
 from tidefill.testing.conformance.store.rows import (

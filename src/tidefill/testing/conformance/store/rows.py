@@ -8,9 +8,7 @@ from typing import TypeAlias
 
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import NamesRead, Registered
-from tidefill.jobs.row import (
-    Job,
-)
+from tidefill.jobs.row import Job
 from tidefill.ports import Store
 
 MakeStore: TypeAlias = Callable[[], Store]

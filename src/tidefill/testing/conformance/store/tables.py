@@ -5,12 +5,7 @@ from __future__ import annotations
 from tidefill.errors import InUse, NameTaken, UnknownTable
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered
-from tidefill.jobs.row import (
-    NAME_CHARACTERS_MAX,
-    Job,
-    Pause,
-    wish_pause,
-)
+from tidefill.jobs.row import NAME_CHARACTERS_MAX, Job, Pause, wish_pause
 from tidefill.testing.conformance.expecting import raised
 from tidefill.testing.conformance.store.rows import (
     ODD_NAMES,
