@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.postgres.harness import Postgres
-from tests.store.test_sqlite import check_ten_processes, check_ten_processes_at_odds
+from tests.store.processes import check_ten_processes, check_ten_processes_at_odds
 from tidefill import connect
 from tidefill.errors import BadInput, StoreUnreadable, Unavailable
 from tidefill.jobs.namespace import Registered
