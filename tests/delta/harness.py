@@ -25,8 +25,8 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import MARK
 from tidefill.spark.session import job_session
 from tidefill.storage.local import remove_tree
-from tidefill.testing.conformance.target import Marked, TargetCan
-from tidefill.testing.conformance.upstream import Can, KeyValues, Kind, Layout, Row, Write
+from tidefill.testing.conformance.target.harness import Marked, TargetCan
+from tidefill.testing.conformance.upstream.harness import Can, KeyValues, Kind, Layout, Row, Write
 
 TYPES: dict[Kind, t.DataType] = {
     Kind.INT: t.LongType(),

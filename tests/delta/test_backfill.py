@@ -19,6 +19,7 @@ from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Job, Settings
 from tidefill.run.backfill import Backfill
+from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import Runner
 from tidefill.spark.coverage import covers, key_types
 from tidefill.spark.derive_rows import RowWise
@@ -78,7 +79,7 @@ class Lake:
     def path(self, job: Job) -> str:
         return str(self.folder / "lake" / f"{job.name}-{job.id}-{job.generation}")
 
-    def build(self, job: Job) -> Backfill[DataFrame]:
+    def build(self, job: Job) -> BackfillMachine[DataFrame]:
         session = job_session(self.spark)
         upstream = DeltaUpstream(session, self.source, ["id"], ["id"])
         derivation = self.derivation(session)
@@ -86,7 +87,8 @@ class Lake:
         for part, names in ((target, ("prepare", "log", "commit")), (upstream, ("check", "changes", "rows"))):
             for name in names:
                 setattr(part, name, self.watched(getattr(part, name)))
-        return Backfill({"t": upstream}, derivation, target, lambda: uuid.uuid4().hex)
+        made = Backfill({"t": upstream}, derivation, target, lambda: uuid.uuid4().hex)
+        return BackfillMachine(made, self.clock)
 
     def derivation(self, session: SparkSession) -> RowWise:
         empty = session.read.format("delta").load(self.source).where("false")

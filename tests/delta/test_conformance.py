@@ -9,8 +9,10 @@ from pyspark.sql import SparkSession
 
 from tests.delta.harness import DeltaTargetHarness, DeltaUpstreamHarness
 from tests.suites import marked
-from tidefill.testing.conformance.target import TARGET_SUITE, TargetTest
-from tidefill.testing.conformance.upstream import UPSTREAM_SUITE, UpstreamTest
+from tidefill.testing.conformance.target.harness import TargetTest
+from tidefill.testing.conformance.target.suite import TARGET_SUITE
+from tidefill.testing.conformance.upstream.harness import UpstreamTest
+from tidefill.testing.conformance.upstream.suite import UPSTREAM_SUITE
 
 UPSTREAM_ALWAYS = {
     "what_was_written_is_counted_if_at_all",

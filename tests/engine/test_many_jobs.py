@@ -15,9 +15,6 @@ import pytest
 
 from tests.cli.stores import VIEW, made, row
 from tests.jobs.test_definitions import JOIN
-from tidefill.core.confirm import Truth
-from tidefill.core.state import JobState
-from tidefill.core.step import Shape
 from tidefill.engine.connect import connect
 from tidefill.engine.engine import Engine
 from tidefill.errors import NotYet
@@ -26,6 +23,7 @@ from tidefill.jobs import definitions, graph
 from tidefill.jobs.definitions import JobDefinition
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
+from tidefill.ports.machine import Outcome
 from tidefill.run.in_step import Ticking
 from tidefill.run.runner import LEASE_S, Runner, Turn
 from tidefill.store.sql_store import SqlStore
@@ -114,19 +112,15 @@ def test_a_ladder_of_views_goes_in_step(engine: Engine, parses: Counted) -> None
 class Idle:
     """A machine that finds nothing new."""
 
-    shape = Shape({}, ())
     resources: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *arguments: None
 
-    def estimate(self) -> int:
-        return 1
+    def recover(self, job: Job, last: object) -> Outcome[str]:
+        return Outcome("what is true")
 
-    def recover(self, job: Job, anchor: object) -> Truth:
-        return Truth(JobState(1, 1, {}, {}), 1, "", False)
-
-    def glimpse(self, *arguments: object) -> None:
+    def plan(self, *arguments: object) -> None:
         raise NotYet("nothing new")
 
 

@@ -19,7 +19,7 @@ from tidefill.postgres.survey import PgTable
 from tidefill.postgres.upstream import PostgresUpstream, application
 from tidefill.spark.coverage import collectable, key_of, key_types
 from tidefill.spark.faults import translated
-from tidefill.testing.conformance.upstream import Can, KeyValues, Kind, Layout, Row, Write
+from tidefill.testing.conformance.upstream.harness import Can, KeyValues, Kind, Layout, Row, Write
 
 TYPES = {
     Kind.INT: "bigint",

@@ -29,6 +29,7 @@ from tidefill.postgres.survey import PgTable
 from tidefill.postgres.types import PgColumn
 from tidefill.postgres.upstream import PostgresUpstream
 from tidefill.run.backfill import Backfill
+from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.testing.memory.derivations import RowByRow
 from tidefill.testing.memory.store import MemoryStore
@@ -212,13 +213,15 @@ class Copy:
     def rows(self) -> list[Row]:
         return sorted(self._catalog.at("j-1").rows())
 
-    def _build(self, job: Job) -> Backfill[Frame]:
+    def _build(self, job: Job) -> BackfillMachine[Frame]:
         table = PgTable("public", self._name, self._name, f"{self._name}_{job.generation}")
         upstream = self._make(SessionReader(), self._postgres.ours, table, own_publication=False)
         upstream.world = self._world
         self._upstreams.append(upstream)
         target = MemoryTarget(self._world, self._catalog, f"{job.id}-{job.generation}", job.name, self._committed)
-        return Backfill({"t": upstream}, RowByRow(lambda row: row), target, self._world.new_uuid, by_key=True)
+        made = Backfill({"t": upstream}, RowByRow(lambda row: row), target, self._world.new_uuid, by_key=True)
+        sizing = Sizing(rows=CHUNK_ROWS, ceiling_rows=PIECE_ROWS, fixed=True)
+        return BackfillMachine(made, WorldClock(self._world), start=sizing)
 
     def _committed(self, path: str, table: Table, entry: Entry) -> None:
         self.commits += 1
@@ -251,8 +254,7 @@ class Copy:
         self._runners += 1
         self._world.now += LEASE_S + 1
         clock = WorldClock(self._world)
-        sizing = Sizing(rows=CHUNK_ROWS, ceiling_rows=PIECE_ROWS, fixed=True)
-        return Runner(self._store, clock, self._build, self, f"r{self._runners}", self._world.new_uuid, start=sizing)
+        return Runner(self._store, clock, self._build, self, f"r{self._runners}", self._world.new_uuid)
 
     def remove(self, job: Job, resource: str) -> None:
         """Nothing is dropped here."""

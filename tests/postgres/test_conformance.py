@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from tests.postgres.harness import Postgres, PostgresUpstreamHarness
 from tests.suites import marked
-from tidefill.testing.conformance.upstream import UPSTREAM_SUITE, UpstreamTest
+from tidefill.testing.conformance.upstream.harness import UpstreamTest
+from tidefill.testing.conformance.upstream.suite import UPSTREAM_SUITE
 
 ALWAYS = {
     "a_head_stands_still",

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.postgres.harness import Postgres
-from tests.store.test_sqlite import check_ten_processes, check_ten_processes_at_odds
+from tests.store.processes import check_ten_processes, check_ten_processes_at_odds
 from tidefill import connect
 from tidefill.errors import BadInput, StoreUnreadable, Unavailable
 from tidefill.jobs.namespace import Registered
 from tidefill.jobs.row import Job
 from tidefill.store.schema import SCHEMA_VERSION
 from tidefill.store.sql_store import SqlStore, open_store
-from tidefill.testing.conformance.store import STORE_SUITE, StoreTest
+from tidefill.testing.conformance.store.rows import StoreTest
+from tidefill.testing.conformance.store.suite import STORE_SUITE
 
 
 @pytest.fixture

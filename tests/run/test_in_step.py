@@ -19,5 +19,5 @@ def test_a_row_that_cannot_be_read_holds_nobody_up() -> None:
     assert group.member
     for number in (3, 4):
         newest = {"t": Version("orders", Number(number))}
-        assert ticking.allowed(group, True, newest, lambda table, version: True) == newest
+        assert group.allowed(True, newest, lambda table, version: True) == newest
     assert store.tick("orders") == 4

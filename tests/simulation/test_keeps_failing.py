@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.stage import Stage, rows
 from tidefill.errors import RetryLater, Unavailable, Unexplained
 from tidefill.jobs.lifecycle import Life
-from tidefill.run.runner import SAME_FAILURES_MAX
+from tidefill.run.memory import SAME_FAILURES_MAX
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.simulation.script import Setup
 

@@ -37,7 +37,7 @@ def test_a_job_waits_for_another_spark_and_remembers_nothing_of_the_dead_one(mon
     for _ in range(3):
         runner.turn(stage.job_id)
     assert (stage.job.failure, stage.job.waiting) == (None, "Spark does not answer any more")
-    assert runner._active == {}
+    assert len(runner._memory) == 0
     monkeypatch.undo()
     stage.go_live()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, Pause
 from tidefill.ports.frames import Replace, TargetWrite
-from tidefill.run.runner import Machine
+from tidefill.ports.machine import Machine
+from tidefill.run.machine import BackfillMachine
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.tables import Frame
 from tidefill.testing.memory.target import MemoryTarget
@@ -66,17 +68,18 @@ def test_only_who_has_something_to_fill_asks_for_the_size_of_its_input() -> None
     asked = list[Life]()
     build = stage.runners[-1]._build
 
-    def watched(job: Job) -> Machine:
+    def watched(job: Job) -> Machine[Any]:
         machine = build(job)
-        machine.first_rows = lambda: asked.append(stage.job.life)
+        assert isinstance(machine, BackfillMachine)
+        machine._backfill.first_rows = lambda: asked.append(stage.job.life)
         return machine
 
     stage.runners[-1]._build = watched
     stage.go_live()
-    assert asked == [Life.CREATED]
-    stage.runners[-1]._let_go(stage.job_id)
+    assert asked == [Life.BACKFILLING]
+    stage.runners[-1].let_go()
     stage.rest()
-    assert asked == [Life.CREATED], "it is live"
+    assert asked == [Life.BACKFILLING], "it is live"
 
 
 def test_a_notice_is_told_once_whoever_runs_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +87,7 @@ def test_a_notice_is_told_once_whoever_runs_the_job(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(DeltaLike, "pressing", lambda _self, _at: True)
     stage = Stage(DELTA, rows=rows(20))
     stage.go_live()
-    stage.runners[-1]._let_go(stage.job_id)
+    stage.runners[-1].let_go()
     stage.rest()
     assert told(stage).count("column x of the input is new") == 1
     assert told(stage).count("half of the time for which t keeps its history is over") == 1

@@ -11,6 +11,7 @@ from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
 from tidefill.run.backfill import Backfill
+from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import Runner
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.derivations import RowByRow
@@ -101,11 +102,12 @@ def test_a_slot_that_was_moved_is_a_named_stop() -> None:
 class TwoJobs(Stage):
     """The job reads the table; a second job, `top`, reads what the first has published."""
 
-    def build_top(self, job: Job) -> Backfill[Frame]:
+    def build_top(self, job: Job) -> BackfillMachine[Frame]:
         """The machine of `top`."""
         upstream = DeltaLike(self.world, self._below, self.walk_of)
         target = MemoryTarget(self.world, self.tops, self.path(job, job.generation), job.name)
-        return Backfill({"t": upstream}, RowByRow(lambda found: found), target, self.world.new_uuid)
+        made = Backfill({"t": upstream}, RowByRow(lambda found: found), target, self.world.new_uuid)
+        return BackfillMachine(made, WorldClock(self.world))
 
     def _below(self):  # type: ignore[no-untyped-def]
         path = self.catalog.published.get("job")

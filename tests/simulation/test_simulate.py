@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from tidefill.cli import main
-from tidefill.testing.simulation.plants import PLANTS, Plant, planted
+from tidefill.testing.simulation.plants.plant import Plant, planted
+from tidefill.testing.simulation.plants.plants import PLANTS
 from tidefill.testing.simulation.script import script
-from tidefill.testing.simulation.several import script_of_several
+from tidefill.testing.simulation.several.graphs import script_of_several
 from tidefill.testing.simulation.simulate import Tally, run_history, search
 
 SEEDS = 250

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from tidefill.testing.conformance.target import TARGET_SUITE, TargetHarness, TargetTest
-from tidefill.testing.conformance.upstream import UPSTREAM_SUITE, UpstreamHarness, UpstreamTest
+from tidefill.testing.conformance.target.harness import TargetHarness, TargetTest
+from tidefill.testing.conformance.target.suite import TARGET_SUITE
+from tidefill.testing.conformance.upstream.harness import UpstreamHarness, UpstreamTest
+from tidefill.testing.conformance.upstream.suite import UPSTREAM_SUITE
 from tidefill.testing.memory.harness import DeltaHarness, MemoryTargetHarness, PostgresHarness
 from tidefill.testing.memory.tables import Frame
 

@@ -10,9 +10,10 @@ from itertools import count
 
 from tidefill.errors import InvalidSetting
 from tidefill.testing.simulation.picture import draw
-from tidefill.testing.simulation.plants import PLANTS, Plant
+from tidefill.testing.simulation.plants.plant import Plant
+from tidefill.testing.simulation.plants.plants import PLANTS
 from tidefill.testing.simulation.script import Script, script
-from tidefill.testing.simulation.several import script_of_several
+from tidefill.testing.simulation.several.graphs import script_of_several
 from tidefill.testing.simulation.simulate import Finding, Tally, run_history, search
 
 HISTORIES = 1000

@@ -383,7 +383,8 @@ class Engine:
         owner = new_owner()
         runner = Runner(
             self._store, self._clock, self._build, self._removers, owner, lambda: uuid.uuid4().hex,
-            source=self._source, is_gone=is_gone, hurry=hurry, reads=self._reads_in_step, log=self._log.logger, lost=self._lakes.lost,
+            source=self._source, is_gone=is_gone, hurry=hurry, reads=self._reads_in_step,
+            log=self._log.logger, lost=self._lakes.lost,
         )  # fmt: skip
         return Scheduler(self._store, runner, self._clock, owner, graph.share_an_input, self._log.logger, runner.let_go)
 

@@ -71,7 +71,8 @@ class Status:
     """A job as a person sees it. `version`: of its input, that the target stands for. `runs`: whether some process
     runs it now. `published`: whether a generation of it can be read. `wishes`: what was asked for and not done yet.
     `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it. `doing`: the step that
-    is under way; then `lag_s` counts on, and is the least that it can be."""
+    is under way; then `lag_s` counts on, and is the least that it can be. `waits_for`: the code of what it waits for,
+    which programs compare; `waiting` is for a person."""
 
     name: str
     kind: str
@@ -82,7 +83,6 @@ class Status:
     eta_s: float | None
     version: int | None
     waiting: str
-    waits_for: str
     runs: bool
     failure: Failure | None
     splits: tuple[SplitStatus, ...] = ()
@@ -96,6 +96,7 @@ class Status:
     seen_s: float | None = None
     log_bytes: int | None = None
     doing: DoingStatus | None = None
+    waits_for: str = ""
 
     @property
     def percent(self) -> int:

@@ -11,8 +11,8 @@ from typing import Any
 from tidefill.core.confirm import Effect
 from tidefill.core.keys import Key
 from tidefill.ports.upstream import Upstream
-from tidefill.testing.conformance.target import Marked, TargetCan
-from tidefill.testing.conformance.upstream import Can, KeyValues, Layout, Row, Write
+from tidefill.testing.conformance.target.harness import Marked, TargetCan
+from tidefill.testing.conformance.upstream.harness import Can, KeyValues, Layout, Row, Write
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.postgres import PostgresLike, Server
 from tidefill.testing.memory.tables import Bag, Catalog, Frame, Table, add, with_changes

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from tidefill.testing.memory.world import Violation
-from tidefill.testing.simulation.plants import Plant, planted
+from tidefill.testing.simulation.plants.plant import Plant, planted
 from tidefill.testing.simulation.script import Script, script
-from tidefill.testing.simulation.several import Several
+from tidefill.testing.simulation.several.several import Several
 from tidefill.testing.simulation.simulation import Simulation
 
 SHORTEN_RUNS_MAX = 150

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Effect, Entry
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
-from tidefill.core.state import JobState
 from tidefill.core.version import Number, Snapshot, Version
-from tidefill.core.walk import Coverage, covered_ranges
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, Pause, Settings
 from tidefill.ports.upstream import Upstream
 from tidefill.run.backfill import Backfill
+from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.derivations import QUERIES
@@ -27,24 +26,27 @@ from tidefill.testing.memory.tables import ID, Catalog, Frame, Row, Table, with_
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.world import Died, Violation, WorldClock
 from tidefill.testing.simulation.acts import ACTS, write
-from tidefill.testing.simulation.checkers import Checkers, Seen, inside
+from tidefill.testing.simulation.checkers import Checkers
+from tidefill.testing.simulation.invariants import (
+    CHUNK_ROWS_MAX,
+    check_bounded,
+    check_clean,
+    check_no_starvation,
+    check_progress,
+    check_published,
+)
 from tidefill.testing.simulation.script import EFFECTS, Act, Script, bend
 from tidefill.testing.simulation.scripted import FEW_ROWS, Scripted
+from tidefill.testing.simulation.state_text import StateText
 from tidefill.testing.simulation.workload import initial_rows
 
 TURNS_MAX = 700
 SETTLE_TURNS_MAX = 400
 STEPS_MIN = 40
-CHUNK_ROWS_MAX = 16
-PARALLELISM_MAX = 6
-FORWARDS_IN_A_ROW_MAX = 1
 NAME = "job"
 
 # How many versions a polled head may lie behind.
 STALE = (0, 2, 9)
-
-# After these a runner starts again with small chunks.
-DISTURBING = ("die", "outage", "zombie", "sleeping maker", "rate", "restore store")
 
 # Which stop a fault excuses. Any other stop is a false alarm.
 EXCUSES: dict[str, tuple[str, ...]] = {
@@ -60,28 +62,6 @@ EXCUSES: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StateText:
-    """A state as a line of a story; put together only if somebody reads it."""
-
-    state: JobState
-
-    def __str__(self) -> str:
-        versions = ", ".join(f"{table} at {self._version(version)}" for table, version in self.state.versions.items())
-        covers = "; ".join(f"{name}: {self._coverage(cover)}" for name, cover in self.state.coverage.items())
-        return f"step {self.state.step}, {versions}, covered {covers}"
-
-    def _version(self, version: Version) -> str:
-        match version.point:
-            case Number(number):
-                return f"version {number}"
-            case Snapshot(xmin, xmax, xip):
-                return f"snapshot {xmin}:{xmax}:{','.join(map(str, sorted(xip)))}"
-
-    def _coverage(self, coverage: Coverage) -> str:
-        return " ".join(f"({r.after or '-inf'} .. {r.upto or '+inf'}]" for r in covered_ranges(coverage)) or "nothing"
-
-
 class Simulation(Scripted):
     """Everything that takes part in one history."""
 
@@ -94,7 +74,7 @@ class Simulation(Scripted):
         self.past_servers: dict[str, Server] = {}
         self.past_tables: dict[str, Table] = {}
         self.make_upstream(initial_rows(self.setup.rows_seed, self.setup.rows))
-        self.checkers = Checkers(self.query.make(), self.setup.walk, self._rows_at)
+        self.checkers = Checkers(self.query.make(), self.setup.walk, self.rows_at)
         self.runners: list[Runner] = []
         self.runners_made = 0
         self.jobs_made = 0
@@ -126,7 +106,8 @@ class Simulation(Scripted):
     def commit_upstream(self, changes: list[tuple[int, Row]]) -> None:
         self.table.commit(with_changes(self.table.snapshots[-1], changes), changes, Effect.FOREIGN)
 
-    def _rows_at(self, version: Version) -> list[Row] | None:
+    def rows_at(self, version: Version) -> list[Row] | None:
+        """The upstream's rows at that version; None if there is no such version."""
         match version.point:
             case Number(number):
                 table = self.past_tables.get(version.identity)
@@ -154,7 +135,7 @@ class Simulation(Scripted):
         return f"{job.name}-{job.id}-{generation}"
 
     def build(self, job: Job) -> Backfill[Frame]:
-        """The machine of a job, as an engine would make it."""
+        """What looks and commits for a job, as an engine would make it."""
         setup, path = self.setup, self.path(job, job.generation)
         upstream: Upstream[Frame]
         if setup.postgres:
@@ -214,15 +195,12 @@ class Simulation(Scripted):
 
     def start_runner(self, skew_s: float = 0.0) -> Runner:
         self.runners_made += 1
-        runner = Runner(
-            self.store,
-            WorldClock(self.world, skew_s),
-            self.build,
-            self,
-            f"r{self.runners_made}",
-            self.world.new_uuid,
-            start=Sizing(rows=1, ceiling_rows=CHUNK_ROWS_MAX),
-        )
+        clock = WorldClock(self.world, skew_s)
+
+        def machine(job: Job) -> BackfillMachine[Frame]:
+            return BackfillMachine(self.build(job), clock, start=Sizing(rows=1, ceiling_rows=CHUNK_ROWS_MAX))
+
+        runner = Runner(self.store, clock, machine, self, f"r{self.runners_made}", self.world.new_uuid)
         self.runners.append(runner)
         return runner
 
@@ -259,54 +237,10 @@ class Simulation(Scripted):
         self.on_step(self, entry)
         before = self.checkers.before(path, table)
         self.checkers.committed(path, table, entry)
-        self._check_no_starvation(state.finished())
+        check_no_starvation(self, state.finished())
         honest = self.setup.bounds == "honest" and not self.setup.stale and not self.checkers.excused
         if before is not None and honest and not self.checkers.derivation.shape.group_columns:
-            self._check_bounded(before, self.checkers.seen[path])
-
-    def _check_no_starvation(self, finished: bool) -> None:
-        job = self.store.rows.get(self.job_id)
-        may_fill = (
-            job is not None
-            and job.life is Life.BACKFILLING
-            and job.settings.rate_limit is None
-            and job.pause is Pause.NOTHING
-            and not self._is_held_back()
-        )
-        new_lease = job is not None and job.lease.fence != self.fence
-        self.fence = job.lease.fence if job is not None else 0
-        if not may_fill or finished or new_lease:
-            self.checkers.forwards = 0
-        elif self.checkers.forwards > FORWARDS_IN_A_ROW_MAX:
-            raise Violation("I5 progress", "step after step without a chunk, while there is something to fill")
-
-    def _is_held_back(self) -> bool:
-        """Whether a slot keeps so much that nothing need be filled. (A commit of ours lets go of it only later.)"""
-        if not self.setup.postgres or self.setup.wal_budget is None:
-            return False
-        starts = [slot.position for slot in self.server.slots.values()]
-        starts += [open_.since for open_ in self.server.pending.values()]
-        return len(self.server.log) - min(starts, default=0) > self.setup.wal_budget
-
-    def _check_bounded(self, before: Seen, after: Seen) -> None:
-        """A chunk has about as many rows as was asked for, and there are not many more chunks than that takes."""
-        parallelism = (
-            PARALLELISM_MAX if self.world.seen["rescale"] or self.world.seen["zombie"] else self.setup.parallelism
-        )
-        chunk_rows = self.setup.chunk_rows or CHUNK_ROWS_MAX
-        for name in self.checkers.derivation.shape.walked:
-            if before.stretches[name] == after.stretches[name]:
-                continue
-            rows = self._rows_at(after.state.versions["t"]) or []
-            places = [self.checkers.place(row) for row in rows]
-            taken = sum(inside(after.stretches[name], at) and not inside(before.stretches[name], at) for at in places)
-            slack = len(set(rows) ^ set(self.upstream_rows()))
-            if taken > parallelism * chunk_rows + slack:
-                raise Violation("I4 bounded", f"{taken} rows in one step of {parallelism} chunks of {chunk_rows} rows")
-            sized = self.setup.chunk_rows is None and self.setup.rate_limit is None
-            undisturbed = not any(self.world.seen[kind] for kind in DISTURBING)
-            if sized and undisturbed and self.checkers.fills > 8 + 2 * parallelism + len(rows) // 8:
-                raise Violation("I5 progress", f"{self.checkers.fills} fills for {len(rows)} rows")
+            check_bounded(self, before, self.checkers.seen[path])
 
     def turn(self, runner: Runner) -> None:
         """One turn of a runner. It may die in it."""
@@ -343,25 +277,10 @@ class Simulation(Scripted):
         if job is None or job.life is Life.DROPPED:
             self._after_drop()
         else:
-            self._check_progress(job)
-            self._check_published(job)
+            check_progress(self, job)
+            check_published(self, job)
             if job.life is Life.FAILED:
                 self._after_failure(job)
-
-    def _check_published(self, job: Job) -> None:
-        """What users see stays until its successor is there. (An older copy of the store may name an older one.)"""
-        if job.published is None or job.life is Life.CANCELLING or self.world.seen["restore store"]:
-            return
-        if self.path(job, job.published) not in self.catalog.tables:
-            raise Violation("I9 clean", f"the published generation {job.published} of {job.id} was removed")
-
-    def _check_progress(self, job: Job) -> None:
-        if job.progress is None:
-            return
-        key = (job.id, job.progress.generation)
-        if not self.shares.get(key, 0.0) <= job.progress.share <= 1.0 and "restore store" not in self.world.seen:
-            raise Violation("progress", f"{job.progress.share} after {self.shares.get(key)}")
-        self.shares[key] = job.progress.share
 
     def _after_failure(self, job: Job) -> None:
         """Only a fault that happened excuses a stop. A person then sets things right and asks for a new generation."""
@@ -405,15 +324,7 @@ class Simulation(Scripted):
                 runner = self.start_runner()
         else:
             raise Violation("I9 clean", f"{job_id} was never swept")
-        self._check_clean(job_id)
-
-    def _check_clean(self, job_id: str) -> None:
-        mark = f"-{job_id}-"
-        left = [path for path in self.catalog.tables if mark in path]
-        left += [path for path in self.catalog.published.values() if mark in path]
-        left += [slot for slot in self.server.slots if mark in slot] if self.setup.postgres else []
-        if left or job_id in self.store.rows:
-            raise Violation("I9 clean", f"{job_id} left {left}")
+        check_clean(self, job_id)
 
     def run(self) -> None:
         """The whole history; raises Violation."""

@@ -4,8 +4,7 @@ job has read, however far below, comes from one version of each table of others.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 
 from tidefill.core.budget import Kept
@@ -14,13 +13,14 @@ from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
 from tidefill.core.version import Number, Version
-from tidefill.errors import NotYet, Unavailable
+from tidefill.errors import NotYet
 from tidefill.jobs import row as jobs
 from tidefill.jobs.agreement import Reads
 from tidefill.jobs.lifecycle import Life
-from tidefill.jobs.namespace import ending, ends
+from tidefill.jobs.namespace import ends
 from tidefill.jobs.row import Job, Pause, Settings
 from tidefill.run.backfill import Backfill
+from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.derivations import Join, RowByRow, SimDerivation
@@ -29,55 +29,16 @@ from tidefill.testing.memory.tables import ID, VALUE, Catalog, Frame, Row, Table
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.world import Died, Violation, WorldClock
 from tidefill.testing.simulation.checkers import Checkers
-from tidefill.testing.simulation.script import Act, Script, Setup, acts_of
+from tidefill.testing.simulation.script import Act, Script
 from tidefill.testing.simulation.scripted import FEW_ROWS, Scripted
-from tidefill.testing.simulation.workload import initial_rows, transact
+from tidefill.testing.simulation.several.acts import ACTS, write, write_to
+from tidefill.testing.simulation.several.graphs import EFFECTS, GRAPHS, NAMES
+from tidefill.testing.simulation.workload import initial_rows
 
-Graph = Mapping[str, tuple[str, ...]]
-
-# What each job reads: jobs before it, or the tables t and u, which others write; `again` is another name of t.
-GRAPHS: dict[str, Graph] = {
-    "diamond": {"v1": ("t",), "v2": ("t",), "v3": ("v1", "v2")},
-    "table and view": {"v1": ("t",), "v3": ("t", "v1"), "v4": ("v1", "t")},
-    "long arm": {"v1": ("t",), "w1": ("v1",), "v2": ("t",), "v3": ("w1", "v2")},
-    "tower": {"v1": ("t",), "v2": ("t",), "v3": ("v1", "v2"), "v4": ("v3", "v2"), "v5": ("v4", "t")},
-    "two tables": {"v1": ("t", "u"), "v2": ("u",), "v3": ("v1", "v2"), "v4": ("t", "v3"), "w": ("u",)},
-    "two names": {"v1": ("t", "again"), "v2": ("again",), "v3": ("v1", "v2")},
-    "far apart": {"v1": ("t",), "v2": ("u",), "v3": ("v1", "v2"), "w": ("v3",)},
-}
-NAMES = {"again": "t"}
-FAULTS = (
-    ("die", 45, 4),
-    ("outage", 35, 3),
-    ("zombie", 30, 3),
-    ("pause", 40, 3),
-    ("touch", 20, 2),
-    ("resync", 25, 2),
-    ("drop", 30, 2),
-    ("optimize", 30, 4),
-    ("clock", 10, 2),
-    ("vacuum", 20, 2),
-)
-EFFECTS = 600
-WRITE_EVERY = 14
 ROUNDS_MAX = 600
 SETTLE_ROUNDS_MAX = 300
 BUSY_ROUNDS = 25
 QUIET_ROUNDS = 8
-
-
-def script_of_several(seed: int) -> Script:
-    """The script of a seed."""
-    dice = random.Random(seed)
-    setup = Setup(
-        graph=dice.choice(tuple(GRAPHS)),
-        rows=dice.choice((0, 1, 6, 20, 30)),
-        rows_seed=dice.randrange(1 << 30),
-        chunk_rows=dice.choice((1, 3, 8, 30)),
-        stale=dice.randrange(4) == 0,
-    )
-    writes = range(0, EFFECTS, WRITE_EVERY)
-    return Script(seed, setup, acts_of(dice, writes, FAULTS, lambda kind: dice.randrange(EFFECTS)))
 
 
 def _shifted(row: Row) -> Row | None:
@@ -100,7 +61,7 @@ class Several(Scripted):
         self.bases = {name: Table(f"{name}-identity") for name in ("t", "u")}
         for number, table in enumerate(self.bases.values()):
             rows = initial_rows(self.setup.rows_seed + number, self.setup.rows)
-            self._commit(table, [(1, row) for row in rows])
+            self.commit(table, [(1, row) for row in rows])
         self.known = {table.identity: table for table in self.bases.values()}
         self.checkers = {name: Checkers(self._query(name), (ID,), self._rows_at) for name in self.graph}
         self.runners: list[Runner] = []
@@ -119,7 +80,7 @@ class Several(Scripted):
             return Join()
         return RowByRow(_some if name in ("v2", "w1") else _shifted)
 
-    def _commit(self, table: Table, changes: list[tuple[int, Row]]) -> None:
+    def commit(self, table: Table, changes: list[tuple[int, Row]]) -> None:
         table.commit(with_changes(table.snapshots[-1], changes), changes, Effect.FOREIGN)
 
     def _rows_at(self, version: Version) -> list[Row] | None:
@@ -161,7 +122,7 @@ class Several(Scripted):
         return " ".join(f"{other.id}-{other.published}" for other in below if other.published is not None)
 
     def build(self, job: Job) -> Backfill[Frame]:
-        """The machine of a job, over what its inputs have published."""
+        """What looks and commits for a job, over what its inputs have published."""
         query = self._query(job.name)
         upstreams = {
             table: DeltaLike(self.world, self._finder(name), lambda row: Key((row[ID],)), behind=lambda: self._behind())
@@ -203,9 +164,14 @@ class Several(Scripted):
     def start_runner(self) -> Runner:
         """Another process."""
         self.made += 1
+        clock = WorldClock(self.world)
+
+        def machine(job: Job) -> BackfillMachine[Frame]:
+            return BackfillMachine(self.build(job), clock, start=Sizing(rows=1, ceiling_rows=16))
+
         runner = Runner(
-            self.store, WorldClock(self.world), self.build, self, f"r{self.made}", self.world.new_uuid,
-            start=Sizing(rows=1, ceiling_rows=16), source=self.source, reads=self.reads,
+            self.store, clock, machine, self, f"r{self.made}", self.world.new_uuid,
+            source=self.source, reads=self.reads,
         )  # fmt: skip
         self.runners.append(runner)
         return runner
@@ -214,7 +180,7 @@ class Several(Scripted):
 
     def _act(self, act: Act, where: str) -> None:
         if act.kind == "write":
-            self.write(act.number)
+            write(self, act.number)
             return
         self.world.seen[act.kind] += 1
         names = [name for name in self.graph if self.has(name)]
@@ -222,58 +188,7 @@ class Several(Scripted):
             return
         job = self.row(names[act.number % len(names)])
         self.world.tell("%s: %s (in %s)", act.kind, job.name, where)
-        match act.kind:
-            case "die":
-                raise Died
-            case "outage":
-                raise Unavailable("no answer")
-            case "zombie":
-                self._zombie(act.number)
-            case "pause":
-                self.wish(job.name, jobs.wish_pause(Pause.ALL) if act.number % 3 else jobs.wish_resume)
-            case "touch":
-                self.touch(job.name)
-            case "resync":
-                self.wish(job.name, jobs.wish_resync)
-            case "drop" if act.number % 3 == 0:
-                self.drop_cascade(job.name)
-            case "drop":
-                self.drop(self._top(act.number))
-            case "optimize":
-                table = self.target(job.name)
-                if table is not None:
-                    table.commit(table.snapshots[-1], [], Effect.NONE)
-            case "clock":
-                self.world.now += (-30.0, 100.0, 4000.0)[act.number % 3]
-            case "vacuum":
-                self.bases["t"].vacuum(act.number % 4, changes_too=False)
-            case other:
-                raise AssertionError(other)
-
-    def _zombie(self, number: int) -> None:
-        """Whoever is in the middle of something sleeps past its lease, while another goes on."""
-        if self.nested:
-            return
-        self.nested = True
-        self.world.now += LEASE_S + number % 100
-        other = self.start_runner()
-        try:
-            for name in self.graph:
-                if self.has(name):
-                    other.turn(self.row(name).id)
-        finally:
-            self.nested = False
-
-    def write(self, number: int) -> None:
-        """A writer's transaction. Now and then nobody writes t for a while, or u."""
-        self._write_to(self.bases["u" if number % 4 == 0 else "t"], number)
-
-    def _write_to(self, table: Table, number: int) -> None:
-        transaction = transact({row[ID]: row for row in table.rows()}, number)
-        if transaction.changes:
-            self.writes_since_commit += 1
-            self.world.tell("writer of %s: %s", table.identity, transaction.changes)
-            self._commit(table, transaction.changes)
+        ACTS[act.kind](self, job, act.number)
 
     def wish(self, name: str, wish: Callable[[Job], Job]) -> None:
         """What a user wants."""
@@ -285,30 +200,6 @@ class Several(Scripted):
         """The table of its newest generation."""
         job = self.row(name)
         return self.catalog.tables.get(self.path(job, job.generation))
-
-    def touch(self, name: str) -> None:
-        """A stranger writes into what a job has made: it will fail."""
-        table = self.target(name)
-        if table is not None and table.version >= 1 and -1 not in table.snapshots[-1]:
-            self.excuses.add("TARGET_TOUCHED")
-            table.touched = True
-            table.commit({**table.snapshots[-1], -1: ((-1, None, 0, 0),)}, [(1, (-1, None, 0, 0))], Effect.FOREIGN)
-
-    def _top(self, number: int) -> str:
-        read = {name for job, inputs in self.graph.items() if self.has(job) for name in inputs}
-        tops = [name for name in self.graph if self.has(name) and name not in read]
-        return tops[number % len(tops)]
-
-    def drop(self, name: str) -> None:
-        """DROP, of one that nobody reads."""
-        self.wish(name, jobs.wish_drop)
-
-    def drop_cascade(self, name: str) -> None:
-        """DROP ... CASCADE."""
-        self.world.seen["cascade"] += 1
-        active = [job for job in self.store.rows.values() if job.life is not Life.DROPPED]
-        for job in ending(self.row(name), active, lambda other: self.graph[other.name], cascade=True):
-            self.wish(job.name, jobs.wish_drop)
 
     # What is checked.
 
@@ -417,7 +308,7 @@ class Several(Scripted):
         while self._goes_on() and number < ROUNDS_MAX:
             self.round(number)
             if not self.script.quiet:
-                self.write(self.script.seed * 1000 + number)
+                write(self, self.script.seed * 1000 + number)
             number += 1
         self.settle()
         self.let_one_stand(tuple(self.graph)[self.script.seed % len(self.graph)])
@@ -437,7 +328,7 @@ class Several(Scripted):
         for number in range(SETTLE_ROUNDS_MAX):
             self.round(number)
             if number % 3 == 0:
-                self.write(self.script.seed * 7000 + number)
+                write(self, self.script.seed * 7000 + number)
             if all(self.has(name) and self.row(name).life is Life.LIVE for name in self.graph):
                 return
         raise Violation("I5 progress", f"not live after {SETTLE_ROUNDS_MAX} rounds without faults: {self._texts()}")
@@ -465,7 +356,7 @@ class Several(Scripted):
         def busy() -> None:
             for table in self.bases.values():
                 moment = next(moments)
-                self._write_to(table, moment)
+                write_to(self, table, moment)
                 if self.script.seed % 2 and moment % 5 == 0:
                     table.vacuum(0, changes_too=False)
 
@@ -509,7 +400,7 @@ class Several(Scripted):
     def end(self) -> None:
         """Drop all, from the top: nothing is left."""
         for name in reversed(tuple(self.graph)):
-            self.drop(name)
+            self.wish(name, jobs.wish_drop)
             for _ in range(6):
                 if self.has(name):
                     self.turn(name)
