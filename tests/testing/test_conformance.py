@@ -1,14 +1,18 @@
 """The memory adapters keep the contracts that the real ones have to keep."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tidefill.testing.conformance.machine.harness import MachineHarness, MachineTest
+from tidefill.testing.conformance.machine.suite import MACHINE_SUITE
 from tidefill.testing.conformance.target.harness import TargetHarness, TargetTest
 from tidefill.testing.conformance.target.suite import TARGET_SUITE
 from tidefill.testing.conformance.upstream.harness import UpstreamHarness, UpstreamTest
 from tidefill.testing.conformance.upstream.suite import UPSTREAM_SUITE
 from tidefill.testing.memory.harness import DeltaHarness, MemoryTargetHarness, PostgresHarness
+from tidefill.testing.memory.machines import BackfillHarness, TallyHarness
 from tidefill.testing.memory.tables import Frame
 
 
@@ -33,7 +37,13 @@ def test_the_target_in_memory_keeps_the_contract(test: TargetTest) -> None:
     test(harness)
 
 
-@pytest.mark.parametrize("suite", [UPSTREAM_SUITE, TARGET_SUITE])
+@pytest.mark.parametrize("harness", [BackfillHarness, TallyHarness])
+@pytest.mark.parametrize("test", MACHINE_SUITE, ids=lambda test: test.__name__)
+def test_both_machines_in_memory_keep_the_contract(test: MachineTest, harness: Callable[[], MachineHarness]) -> None:
+    test(harness())
+
+
+@pytest.mark.parametrize("suite", [UPSTREAM_SUITE, TARGET_SUITE, MACHINE_SUITE])
 def test_a_suite_names_each_of_its_tests_once(suite: tuple[Any, ...]) -> None:
     names = [test.__name__ for test in suite]
     assert len(names) == len(set(names))

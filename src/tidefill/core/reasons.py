@@ -17,6 +17,7 @@ class Reason(Enum):
     LOG_BUDGET = "the server to let go of its log"
     SIBLINGS = "the views that share an input with it"
     INPUTS = "its inputs to come to one version"
+    OTHERS = "others to end what they do"
     TROUBLE = "a trouble to pass"
 
     @property

@@ -84,10 +84,11 @@ class Table:
 
 @dataclass(slots=True)
 class Catalog:
-    """Tables by path, and what is published under which name."""
+    """Tables by path, what is published under which name, and the names that something of a stranger has."""
 
     tables: dict[str, Table] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)
+    strangers: set[str] = field(default_factory=set)
 
     def at(self, path: str) -> Table:
         """The table at the path."""

@@ -17,7 +17,7 @@ from typing import assert_never
 from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
-from tidefill.errors import CommitConflict, KeyNotUnique
+from tidefill.errors import CommitConflict, KeyNotUnique, NameTaken
 from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.testing.memory.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.memory.world import World
@@ -140,11 +140,14 @@ class MemoryTarget:
         return Compared(wanted.total(), tuple((missing + extra)[:10]))
 
     def check_name(self) -> None:
-        """There are no strangers here."""
+        """NameTaken if a stranger has the name."""
+        if self._name in self._catalog.strangers:
+            raise NameTaken(f"{self._name} is the name of something else")
 
     def publish(self) -> None:
         """Show this table under the name."""
         self._world.effect("target.publish")
+        self.check_name()
         self._catalog.published[self._name] = self._path
 
 
