@@ -241,6 +241,5 @@ class DeltaTargetHarness:
 
     def remove(self) -> None:
         for resource in self.target().resources:
-            kind, _, name = resource.partition(":")
-            if kind == "path":
-                remove_tree(name)
+            if resource.kind == "path":
+                remove_tree(resource.name)

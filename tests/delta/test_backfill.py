@@ -17,6 +17,7 @@ from tidefill.delta.target import DeltaTarget
 from tidefill.delta.upstream import DeltaUpstream
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Failure, Job, Settings
 from tidefill.run.backfill import Backfill
 from tidefill.run.machine import BackfillMachine
@@ -109,11 +110,11 @@ class Lake:
         if next(self.effects) == self.die_at:
             raise Died
 
-    def kept(self, resource: str) -> None:
+    def kept(self, resource: Resource) -> None:
         """Nothing keeps a log."""
 
-    def remove(self, job: Job, resource: str) -> None:
-        kind, _, name = resource.partition(":")
+    def remove(self, job: Job, resource: Resource) -> None:
+        kind, name = resource.kind, resource.name
         if kind == "path":
             remove_tree(name)
         else:

@@ -20,6 +20,7 @@ from tidefill.doctor.findings import ALIKE_MAX, Finding, Verdict
 from tidefill.doctor.places import FREE_BYTES_MIN
 from tidefill.engine.engine import STORE_FILE
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Failure, Job, Lease, Pause
 from tidefill.run.runner import LEASE_S
 from tidefill.store.schema import SCHEMA_VERSION
@@ -431,7 +432,7 @@ def test_a_folder_that_no_job_lists(config: Config, environ: dict[str, str]) -> 
         made(config, other)
     (Path(config.warehouse) / f"file-{1:032x}-1").touch()
     (Path(config.warehouse) / f"link-{1:032x}-1").symlink_to(listed)
-    resources = (f"path:{listed}", f"view:orders@{listed}")
+    resources = (Resource("path", str(listed)), Resource("view", f"orders@{listed}"))
     stored(config, job("orders", life=Life.DROPPED, resources=resources, ended_at_s=NOW_S))
     (finding,) = bad(config, environ)
     assert (finding.what, finding.verdict) == ("orphan", Verdict.WARNING)
@@ -440,7 +441,7 @@ def test_a_folder_that_no_job_lists(config: Config, environ: dict[str, str]) -> 
 
 def test_what_could_not_be_removed(config: Config, environ: dict[str, str]) -> None:
     # R24
-    gone = job("orders", life=Life.DROPPED, resources=("slot:shop/tidefill_1",), ended_at_s=NOW_S - 1000)
+    gone = job("orders", life=Life.DROPPED, resources=(Resource("slot", "shop/tidefill_1"),), ended_at_s=NOW_S - 1000)
     stored(config, gone)
     (finding,) = bad(config, environ)
     assert (finding.what, finding.verdict) == ("job orders", Verdict.WARNING)
@@ -449,7 +450,7 @@ def test_what_could_not_be_removed(config: Config, environ: dict[str, str]) -> N
 
 def test_a_warehouse_may_be_reached_by_another_path(tmp_path: Path, config: Config, environ: dict[str, str]) -> None:
     listed = made(config, f"orders-{1:032x}-1")
-    stored(config, job("orders", life=Life.LIVE, resources=(f"path:{listed}",)))
+    stored(config, job("orders", life=Life.LIVE, resources=(Resource("path", str(listed)),)))
     (tmp_path / "link").symlink_to(config.warehouse)
     assert bad(replace(config, warehouse=str(tmp_path / "link")), environ) == []
 

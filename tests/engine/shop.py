@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidefill import connect
 from tidefill.engine.engine import Engine
+from tidefill.testing.turns import turns
 
 
 class Shop:
@@ -29,10 +30,7 @@ class Shop:
 
     def turns(self, count: int) -> None:
         """So many turns of the only job."""
-        service, (row,) = self.engine.scheduler(), self.engine._store.jobs()
-        with service.alive():
-            for _ in range(count):
-                service.turn(row)
+        turns(self.engine, count)
 
     def expect(self, name: str, query: str) -> None:
         """The job's table holds what the query gives now."""

@@ -15,6 +15,7 @@ from tidefill.doctor.jobs import _residue
 from tidefill.engine.engine import STORE_FILE, Engine
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import resource_from_text
 from tidefill.jobs.row import Job
 from tidefill.store.sql_store import open_store
 
@@ -36,7 +37,7 @@ class Project:
 
     def drop(self, *resources: str, warehouse: Path | None = None, **fields: Any) -> list[str]:
         """What was told, after DROP was done and swept."""
-        made = replace(self.row, resources=resources, **fields)
+        made = replace(self.row, resources=tuple(map(resource_from_text, resources)), **fields)
         with open_store(self.store / STORE_FILE) as store:
             store.create(made)
             store.change(made.id, jobs.wish_drop)
@@ -151,7 +152,9 @@ def test_what_the_job_did_not_make_is_left_and_listed(
     assert [text for text in told if text.startswith(f"left where it is: {named}")]
     left = project.left()
     assert left is not None
-    assert (left.life, left.resources) == (Life.DROPPED, (f"path:{named}",)), "no more than what is left"
+    assert (left.life, left.resources) == (Life.DROPPED, (resource_from_text(f"path:{named}"),)), (
+        "no more than what is left"
+    )
 
 
 def test_after_the_warehouse_was_moved_it_is_said_what_is_left_where(project: Project, tmp_path: Path) -> None:

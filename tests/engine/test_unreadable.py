@@ -20,6 +20,7 @@ from tidefill.errors import InUse, StoreUnreadable
 from tidefill.jobs.definitions import job_to_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.jobs.status import status_of
 from tidefill.run.catch_up import reached
@@ -28,16 +29,17 @@ NEWER = json.dumps({**json.loads(job_to_text(VIEW)), "form": 99})
 DAMAGED = {"a newer form": NEWER, "no form": "{}", "no JSON": "{"}
 GOING = row("going", 2, wants_end=True)
 TIMEOUT_S = 60
+SLOT = Resource("slot", "shop/odd")
 
 
 def odd(definition: str = NEWER, **fields: Any) -> Job:
-    return Job(f"{1:032x}", "odd", definition, resources=("slot:shop/odd",), **fields)
+    return Job(f"{1:032x}", "odd", definition, resources=(SLOT,), **fields)
 
 
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    monkeypatch.setattr(Removers, "remove", lambda _, job, resource: names.append(resource))
+    monkeypatch.setattr(Removers, "remove", lambda _, job, resource: names.append(str(resource)))
     return names
 
 
@@ -86,7 +88,7 @@ def test_the_others_can_be_dropped(engine: Engine) -> None:
 def test_it_can_be_dropped_with_what_it_has_made(engine: Engine, removed: list[str], statement: str) -> None:
     (job,) = engine.execute(statement).jobs
     job.wait(TIMEOUT_S, gone=True)
-    assert removed == ["slot:shop/odd"]
+    assert removed == [str(SLOT)]
 
 
 def test_what_a_newer_release_wrote_still_says_what_it_reads(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_a_state_that_cannot_be_read_is_no_goal_reached() -> None:
 
 @pytest.fixture
 def newer_settings(tmp_path: Path, removed: list[str]) -> Iterator[Engine]:
-    made(tmp_path, row("odd", 1, resources=("slot:shop/odd",)), GOING).close()
+    made(tmp_path, row("odd", 1, resources=(SLOT,)), GOING).close()
     with connect(store=tmp_path / ".tidefill") as engine:
         with engine._store._writing() as connection:
             data = connection.execute(sa.text("SELECT data FROM jobs WHERE name_key = 'odd'")).scalar_one()
@@ -141,4 +143,4 @@ def test_settings_that_cannot_be_read_stop_their_job_alone(newer_settings: Engin
     job = engine.job("odd")
     job.drop()
     job.wait(TIMEOUT_S, gone=True)
-    assert removed == ["slot:shop/odd"]
+    assert removed == [str(SLOT)]

@@ -14,6 +14,7 @@ from tidefill.core.step import Phase
 from tidefill.errors import Fenced, HistoryGone, InvalidSetting, LogGivenUp, StoreUnreadable, WrongState
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Event, Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import (
     NAME_CHARACTERS_MAX,
     RATE_LIMIT_MAX,
@@ -28,6 +29,7 @@ from tidefill.jobs.row import (
 )
 
 JOB = Job("1", "orders", "{}")
+SLOT, PATH = Resource("slot", "a"), Resource("path", "1")
 LIVE = replace(JOB, life=Life.LIVE, published=1)
 ENDED = (Life.CANCELLING, Life.DROPPED)
 WISHES: tuple[Callable[[Job], Job], ...] = (
@@ -68,7 +70,7 @@ def rows(draw: st.DrawFn) -> Job:
         lease=Lease(draw(text), draw(number), draw(seconds)),
         anchor=draw(text),
         released=draw(text),
-        resources=tuple(draw(st.lists(text, max_size=3))),
+        resources=tuple(draw(st.lists(st.builds(Resource, st.sampled_from(("slot", "path")), text), max_size=3))),
         failure=draw(st.one_of(st.none(), st.builds(Failure, text, text, text, text))),
         waiting=draw(text),
         progress=draw(st.one_of(st.none(), st.builds(Progress, number, seconds, number, seconds, st.none()))),
@@ -199,18 +201,18 @@ def test_the_first_generation_has_one_uuid_whoever_begins_it() -> None:
 
 
 def test_a_new_generation_has_nothing_of_the_old_one_but_what_is_published() -> None:
-    old = replace(LIVE, anchor="a", released="r", wants_resync=True, wants_resume=True, resources=("path:1",))
+    old = replace(LIVE, anchor="a", released="r", wants_resync=True, wants_resume=True, resources=(PATH,))
     new = jobs.next_generation("two")(old)
     assert (new.generation, new.generation_uuid, new.published, new.life) == (2, "two", 1, Life.BACKFILLING)
     assert (new.anchor, new.released, new.wants_resync, new.wants_resume) == ("", "", False, False)
-    assert new.resources == ("path:1",), "what the old one made is still to be removed"
+    assert new.resources == (PATH,), "what the old one made is still to be removed"
 
 
 def test_things_are_listed_once_until_they_are_gone() -> None:
-    job = jobs.intend("slot")(jobs.intend("path")(jobs.intend("slot")(JOB)))
-    assert job.resources == ("slot", "path")
-    assert jobs.forget("slot")(job).resources == ("path",)
-    assert jobs.forget("nothing")(job) == job
+    job = jobs.intend(SLOT)(jobs.intend(PATH)(jobs.intend(SLOT)(JOB)))
+    assert job.resources == (SLOT, PATH)
+    assert jobs.forget(SLOT)(job).resources == (PATH,)
+    assert jobs.forget(Resource("slot", "another"))(job) == job
 
 
 def test_what_the_planner_is_told() -> None:
@@ -241,10 +243,10 @@ def test_a_lease_is_held_renewed_and_taken_over() -> None:
 
 def test_an_old_fence_opens_nothing() -> None:
     held = replace(JOB, lease=Lease("b", 2, 160.0))
-    assert jobs.fenced(2, jobs.intend("x"))(held).resources == ("x",)
+    assert jobs.fenced(2, jobs.intend(SLOT))(held).resources == (SLOT,)
     for fence in (0, 1, 3):
         with pytest.raises(Fenced):
-            jobs.fenced(fence, jobs.intend("x"))(held)
+            jobs.fenced(fence, jobs.intend(SLOT))(held)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(-20, 80), st.booleans()), max_size=30))

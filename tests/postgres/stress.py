@@ -21,6 +21,7 @@ from tidefill.core.sizing import Sizing
 from tidefill.core.version import Version
 from tidefill.core.walk import Done, Split, Upto
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.ports.frames import Halves
 from tidefill.postgres.connections import Databases
@@ -256,10 +257,10 @@ class Copy:
         clock = WorldClock(self._world)
         return Runner(self._store, clock, self._build, self, f"r{self._runners}", self._world.new_uuid)
 
-    def remove(self, job: Job, resource: str) -> None:
+    def remove(self, job: Job, resource: Resource) -> None:
         """Nothing is dropped here."""
 
-    def kept(self, resource: str) -> Kept | None:
+    def kept(self, resource: Resource) -> Kept | None:
         """As the engine does it."""
         return Databases(["shop"], lambda _: self._postgres.ours.url, str).kept(resource)
 

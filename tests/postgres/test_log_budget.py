@@ -19,6 +19,7 @@ from tidefill.core.reasons import Reason
 from tidefill.errors import HistoryGone
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Pause
 from tidefill.postgres.survey import PgTable
 from tidefill.postgres.upstream import PostgresUpstream, remove_slot
@@ -42,10 +43,9 @@ class Held(Copy):
     def wish(self, wish: Callable[[jobs.Job], jobs.Job]) -> None:
         self._store.rows["j"] = wish(self.job)
 
-    def remove(self, job: jobs.Job, resource: str) -> None:
-        kind, _, name = resource.partition(":")
-        if kind == "slot":
-            remove_slot(self._postgres.ours, name.partition("/")[2])
+    def remove(self, job: jobs.Job, resource: Resource) -> None:
+        if resource.kind == "slot":
+            remove_slot(self._postgres.ours, resource.name.partition("/")[2])
 
     @property
     def slots(self) -> list[str]:

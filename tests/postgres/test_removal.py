@@ -14,6 +14,7 @@ from tests.postgres.harness import Postgres
 from tidefill.engine.engine import STORE_FILE, Engine
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import resource_from_text
 from tidefill.store.sql_store import open_store
 
 JOB = row("copy", 7, REPLICA, life=Life.FAILED)
@@ -39,7 +40,7 @@ def test_a_slot_is_removed_without_spark_and_a_strangers_is_left(postgres: Postg
     path = f"/nowhere/copy-{JOB.id}-1"
     resources = (f"path:{path}", f"view:copy@{path}", f"slot:shop/{OURS}", f"slot:shop/{THEIRS}")
     with open_store(tmp_path / STORE_FILE) as store:
-        store.create(replace(JOB, resources=resources))
+        store.create(replace(JOB, resources=tuple(map(resource_from_text, resources))))
         store.change(JOB.id, jobs.wish_drop)
     server = postgres.ours.url
     with Engine(no_spark, str(tmp_path / "lake"), tmp_path, connections=["shop"], url_of=lambda _: server) as engine:

@@ -23,7 +23,9 @@ def check_ten_processes(place: str) -> None:
     for job in jobs.values():
         assert {one["ids"][job.name] for one in done} == {job.id}, "everybody got the same job"
         assert job.wish_number == sum(one["wishes"].count(job.id) for one in done)
-        assert sorted(job.resources) == sorted(mark for one in done for id, mark in one["marks"] if id == job.id)
+        assert sorted(one.name for one in job.resources) == sorted(
+            mark for one in done for id, mark in one["marks"] if id == job.id
+        )
         fences = [fence for one in done for id, fence in one["fences"] if id == job.id]
         assert sorted(fences) == list(range(1, job.lease.fence + 1)), "every fence was given to one, and only once"
         assert job.lease.fence > 3, "the lease did not go round: the test tests nothing"

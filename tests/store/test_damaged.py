@@ -9,6 +9,7 @@ import pytest
 from tests.store.examples import EVENTS, JOB, run_sql
 from tidefill.errors import StoreUnreadable, TidefillError
 from tidefill.jobs.namespace import Registered
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, intend
 from tidefill.store.sql_store import SqlStore, open_store
 
@@ -84,7 +85,7 @@ def _outcome(file: Path) -> str:
             store.tables()
             for job in store.jobs():
                 store.events(job.id)
-                store.change(job.id, intend("slot"))
+                store.change(job.id, intend(Resource("mark", "slot")))
     except TidefillError as error:
         return error.code
     finally:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from tests.store.examples import EVENTS, JOB, run_sql
 from tidefill.errors import BadInput, NameTaken, StoreUnreadable, TidefillError
 from tidefill.jobs.namespace import Registered
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import intend
 from tidefill.store import sqlite as store_module
 from tidefill.store.schema import SCHEMA_VERSION, Schema
@@ -64,7 +65,7 @@ def test_a_migration_that_fails_changes_nothing(file: Path) -> None:
         assert _version_of(file) == SCHEMA_VERSION
         with open_store(file) as store:
             assert list(store.jobs()) == [JOB]
-            store.change("1", intend("slot"))
+            store.change("1", intend(Resource("mark", "slot")))
             store.change("1", lambda job: JOB)
     assert "colour" not in str(run_sql(file, "SELECT sql FROM sqlite_master"))
 

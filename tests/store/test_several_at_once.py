@@ -12,6 +12,7 @@ import pytest
 from tests.store.examples import EVENTS, JOB
 from tests.store.processes import check_ten_processes, check_ten_processes_at_odds
 from tidefill.errors import NameTaken, Unavailable
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Pause, intend, wish_drop, wish_pause
 from tidefill.store import sqlite as store_module
 from tidefill.store.sql_store import SqlStore, open_store
@@ -19,7 +20,7 @@ from tidefill.store.sql_store import SqlStore, open_store
 
 def test_threads_share_a_store(store: SqlStore) -> None:
     store.create(JOB)
-    marks = [f"mark {number}" for number in range(60)]
+    marks = [Resource("mark", str(number)) for number in range(60)]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda mark: store.change("1", intend(mark)), marks))
     after = store.job("1")

@@ -19,6 +19,7 @@ from tidefill.errors import (
     UnknownJob,
 )
 from tidefill.jobs.namespace import Registered
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, intend
 from tidefill.store.sql_store import SqlStore, exists, open_store
 
@@ -136,5 +137,5 @@ def test_a_full_disk_has_a_code_of_its_own(file: Path) -> None:
             connection.exec_driver_sql("PRAGMA max_page_count = 1")
 
         with pytest.raises(DiskFull, match="full"):
-            store.change("1", intend("x" * 100_000))
+            store.change("1", intend(Resource("mark", "x" * 100_000)))
         assert store.job("1") == JOB

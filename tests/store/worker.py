@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from tidefill.errors import Fenced, InUse, NameTaken, UnknownJob, UnknownTable
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Pause, acquire, fenced, intend, release_lease, wish_pause, wish_resume
 from tidefill.store.sql_store import SqlStore, open_store
 
@@ -75,7 +76,7 @@ def wish(store: SqlStore, job_id: str, mark: str, done: Done) -> None:
 
 
 def append(store: SqlStore, job_id: str, mark: str, done: Done) -> None:
-    store.change(job_id, intend(mark))
+    store.change(job_id, intend(Resource("mark", mark)))
     done.marks.append((job_id, mark))
 
 
@@ -92,7 +93,7 @@ def lease(store: SqlStore, job_id: str, mark: str, done: Done) -> None:
         return
     done.fences.append((job_id, job.lease.fence))
     try:
-        store.change(job_id, fenced(job.lease.fence, intend(mark)))
+        store.change(job_id, fenced(job.lease.fence, intend(Resource("mark", mark))))
         done.marks.append((job_id, mark))
         if mark.endswith("0"):
             store.change(job_id, fenced(job.lease.fence, release_lease))

@@ -33,6 +33,7 @@ from tidefill.errors import (
     UnsupportedKey,
     UpstreamReplaced,
 )
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.coverage import within as is_within
@@ -98,7 +99,7 @@ class DeltaTarget:
         self._rounded = tuple(rounded)
         self._job_id = job_id
         self._is_published = False
-        self.resources: tuple[str, ...] = (f"path:{path}", f"view:{name}@{path}")
+        self.resources: tuple[Resource, ...] = (Resource("path", path), Resource("view", f"{name}@{path}"))
 
     @property
     def _table(self) -> str:

@@ -21,6 +21,7 @@ from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, finished, rest
 from tidefill.delta.history import Commit, DeltaHistory, Survey, wall_clock_s
 from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
@@ -49,7 +50,7 @@ class DeltaUpstream:
     a job of ours makes it. `history` may be shared by the jobs that read one table."""
 
     lasting = True
-    resources: tuple[str, ...] = ()
+    resources: tuple[Resource, ...] = ()
 
     def __init__(
         self,

@@ -37,8 +37,8 @@ def _has_residue(row: Job, now_s: float) -> bool:
 
 def _residue(row: Job, warehouse: str) -> Finding:
     """What a runner cannot remove, because it is not in the warehouse or not what the job made, a person has to."""
-    fact = f"dropped, but not everything of it is removed yet: {', '.join(row.resources)}"
-    paths = [resource.removeprefix("path:") for resource in row.resources if resource.startswith("path:")]
+    fact = f"dropped, but not everything of it is removed yet: {', '.join(map(str, row.resources))}"
+    paths = [resource.name for resource in row.resources if resource.kind == "path"]
     reasons = [f"{path}: {why}" for path in paths if (why := why_not_made(warehouse, path, row.id))]
     remedy = "tidefill run (it is tried again as long as that runs)"
     if reasons:

@@ -27,7 +27,7 @@ def check_orphans(case: Case) -> Iterator[Finding]:
     rows = read_rows(case) if folders else None
     if rows is None:
         return
-    listed = {resource.rpartition("/")[2] for row in rows for resource in row.resources}
+    listed = {resource.name.rpartition("/")[2] for row in rows for resource in row.resources}
     yield from not_too_many("orphan", [_orphan(path) for path in folders if path.name not in listed and path.exists()])
 
 

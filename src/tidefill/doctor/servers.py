@@ -38,7 +38,7 @@ def check_servers(case: Case) -> Iterator[Finding]:
     """Those that can be asked: what is wrong with a connection's settings is found by `check_connections`."""
     if not case.config.connections:
         return
-    listed = {resource.rpartition("/")[2] for row in read_rows(case) or () for resource in row.resources}
+    listed = {resource.name.rpartition("/")[2] for row in read_rows(case) or () for resource in row.resources}
     for connection in case.config.connections:
         with suppress(InvalidSetting):
             yield from _server(case, connection.name, case.config.connection_url(connection.name, case.environ), listed)

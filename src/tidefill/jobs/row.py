@@ -20,6 +20,7 @@ from tidefill.core.step import Knobs, Phase
 from tidefill.errors import Fenced, InvalidSetting, StoreUnreadable, TidefillError, WrongState
 from tidefill.jobs import lifecycle
 from tidefill.jobs.lifecycle import Event, Life
+from tidefill.jobs.resources import Resource, resource_from_text
 
 NAME_CHARACTERS_MAX = 200
 RATE_LIMIT_MAX = 10**12
@@ -117,7 +118,7 @@ class Job:
     lease: Lease = Lease()
     anchor: str = ""
     released: str = ""
-    resources: tuple[str, ...] = ()
+    resources: tuple[Resource, ...] = ()
     failure: Failure | None = None
     waiting: str = ""
     waits_for: str = ""
@@ -344,14 +345,14 @@ def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], J
     )(job)
 
 
-def intend(resource: str) -> Callable[[Job], Job]:
+def intend(resource: Resource) -> Callable[[Job], Job]:
     """Record a thing before it is made, so that whoever drops the job knows of it."""
     return lambda job: job if resource in job.resources else replace(job, resources=(*job.resources, resource))
 
 
-def forget(resource: str) -> Callable[[Job], Job]:
+def forget(resource: Resource) -> Callable[[Job], Job]:
     """The thing is gone."""
-    return lambda job: replace(job, resources=tuple(name for name in job.resources if name != resource))
+    return lambda job: replace(job, resources=tuple(other for other in job.resources if other != resource))
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
@@ -359,7 +360,7 @@ def job_to_json(job: Job) -> dict[str, Any]:
     data = {name: getattr(job, name) for name in _PLAIN}
     data["life"] = job.life.value
     data["pause"] = job.pause.value
-    data["resources"] = list(job.resources)
+    data["resources"] = list(map(str, job.resources))
     for name, kind in _NESTED.items():
         value = getattr(job, name)
         data[name] = None if value is None else {part: getattr(value, part) for part in kind.__dataclass_fields__}
@@ -378,7 +379,8 @@ def job_from_json(data: Any) -> Job:
             fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])
         if fields["settings"] is None:
             fields |= {"settings": Settings(), "unread_settings": json.dumps(data["settings"])}
-        life, pause, resources = Life(data["life"]), Pause(data["pause"]), tuple(data["resources"])
+        life, pause = Life(data["life"]), Pause(data["pause"])
+        resources = tuple(map(resource_from_text, data["resources"]))
         return Job(**fields, life=life, pause=pause, resources=resources)
     except (KeyError, TypeError, ValueError, AttributeError, TidefillError) as error:
         raise StoreUnreadable("a job in the store cannot be read", detail=f"{type(error).__name__}: {error}") from error

@@ -16,6 +16,7 @@ from tidefill.core.progress import Lag
 from tidefill.core.reasons import Reason
 from tidefill.errors import TidefillError
 from tidefill.jobs.agreement import Group
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job
 from tidefill.ports.frames import Compared
 
@@ -122,7 +123,7 @@ class Report:
 class Machine(Protocol[T]):
     """One generation of one job. `resources`: everything that it makes outside of the store, by name."""
 
-    resources: tuple[str, ...]
+    resources: tuple[Resource, ...]
 
     def prepare(self, job: Job) -> None:
         """Make what is needed before the first step, and after each trouble. Nothing that is there is made again."""

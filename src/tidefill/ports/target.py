@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from tidefill.core.confirm import Entry, Payload
 from tidefill.core.walk import Range
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Compared, TargetWrite
 
 F = TypeVar("F")
@@ -18,7 +19,7 @@ class Target(Protocol[F]):
     CommitConflict, and Unavailable means that the outcome is unknown. A step that was planned on UNBORN makes the
     table; if somebody else has made it by then, it is skipped too or raises CommitConflict."""
 
-    resources: tuple[str, ...]
+    resources: tuple[Resource, ...]
 
     def prepare(self) -> None:
         """Make the table fit what will be written, if it is there."""

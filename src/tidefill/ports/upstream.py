@@ -11,6 +11,7 @@ from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
 
 F = TypeVar("F")
@@ -26,7 +27,7 @@ class Upstream(Protocol[F]):
     """
 
     lasting: bool
-    resources: tuple[str, ...]
+    resources: tuple[Resource, ...]
 
     def prepare(self, released: Version | None) -> None:
         """Make what reading needs (a slot, a publication), named in `resources`; done again at every start. `released`

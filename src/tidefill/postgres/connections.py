@@ -11,6 +11,7 @@ from tidefill.core.budget import Kept
 from tidefill.errors import BadInput, NotOurs, RetryLater, TidefillError, Unavailable
 from tidefill.extras import with_extra
 from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 
 if TYPE_CHECKING:
@@ -144,10 +145,10 @@ class Databases:
             from tidefill.postgres.head import newest_snapshot
         return newest_snapshot(self._server(definition.connection))
 
-    def remove(self, kind: str, resource: str, job_id: str) -> None:
+    def remove(self, resource: Resource, job_id: str) -> None:
         """Remove a slot or a publication that this job made, if it is there. Unavailable while that cannot be done: it
         stays listed. NotOurs if its name is not one that a job gives: then it is left."""
-        connection, _, name = resource.partition("/")
+        kind, (connection, _, name) = resource.kind, resource.name.partition("/")
         if not re.fullmatch(rf"{PREFIX}_\w+_{re.escape(job_id)}_[1-9][0-9]*", name):
             fact = f"the {kind} {name} of {connection} is not removed"
             raise NotOurs(fact, detail=f"Its name does not end in _{job_id}_<generation>.")
@@ -161,10 +162,9 @@ class Databases:
         except TidefillError as error:
             raise Unavailable(f"the {kind} {name} cannot be removed", detail=str(error)) from error
 
-    def kept(self, resource: str) -> Kept | None:
+    def kept(self, resource: Resource) -> Kept | None:
         """What a slot keeps, if it is there; a publication goes with it, and keeps nothing itself."""
-        kind, _, where = resource.partition(":")
-        connection, _, name = where.partition("/")
+        kind, (connection, _, name) = resource.kind, resource.name.partition("/")
         if kind != "slot":
             return Kept() if kind == "publication" else None
         with with_extra("postgres"):

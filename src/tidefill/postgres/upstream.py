@@ -25,6 +25,7 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Coverage, Range, Split, covered_ranges, rest
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamUnfit
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import F, Halves
 from tidefill.postgres import head as heads
 from tidefill.postgres.backlog import KeyTexts, News, Transaction
@@ -86,9 +87,9 @@ class PostgresUpstream(Generic[F]):
         self._rows = 0
         self._sampled: tuple[Key, ...] | None = None
         self._seen: Survey | None = None
-        publication = f"publication:{server.name}/{table.publication}"
-        made = (own_slot, f"slot:{server.name}/{table.slot}"), (own_publication, publication)
-        self.resources = tuple(name for own, name in made if own)
+        slot = Resource("slot", f"{server.name}/{table.slot}")
+        publication = Resource("publication", f"{server.name}/{table.publication}")
+        self.resources = tuple(one for own, one in ((own_slot, slot), (own_publication, publication)) if own)
 
     # What it needs.
 

@@ -15,6 +15,7 @@ from tidefill.core.budget import Kept, size_text
 from tidefill.errors import Fenced, LogGivenUp, NotOurs, RetryLater, TidefillError
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.ports.machine import Publish
 from tidefill.ports.resources import Resources
@@ -46,7 +47,7 @@ class Making:
         active.prepared = True
         return job
 
-    def remove_if_superseded(self, job: Job, made: tuple[str, ...]) -> None:
+    def remove_if_superseded(self, job: Job, made: tuple[Resource, ...]) -> None:
         """While we made things the job may have been dropped, or have begun a new generation, by a runner that took it
         over: then nobody else will remove them. What is published stays until its successor is."""
         now = self._store.job(job.id)
@@ -68,11 +69,11 @@ class Making:
                 job = self._rows.change(job, jobs.forget(resource))
         return job
 
-    def remove_all(self, job: Job) -> tuple[str, ...]:
+    def remove_all(self, job: Job) -> tuple[Resource, ...]:
         """Remove everything that the job has made; the names of what could not be removed now."""
         return tuple(resource for resource in job.resources if not self._is_removed(job, resource))
 
-    def _is_removed(self, job: Job, resource: str) -> bool:
+    def _is_removed(self, job: Job, resource: Resource) -> bool:
         try:
             self._resources.remove(job, resource)
         except RetryLater:
@@ -114,10 +115,10 @@ class Making:
         for resource in self._logs(job):
             self._resources.remove(job, resource)
 
-    def _logs(self, job: Job) -> Mapping[str, Kept]:
-        return {name: kept for name in job.resources if (kept := self._resources.kept(name)) is not None}
+    def _logs(self, job: Job) -> Mapping[Resource, Kept]:
+        return {one: kept for one in job.resources if (kept := self._resources.kept(one)) is not None}
 
-    def keep_only(self, job: Job, left: tuple[str, ...]) -> None:
+    def keep_only(self, job: Job, left: tuple[Resource, ...]) -> None:
         """Forget what is gone."""
         if left != job.resources:
             self._rows.change(job, lambda row: replace(row, resources=left))

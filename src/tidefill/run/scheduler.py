@@ -62,6 +62,10 @@ class Scheduler:
         self._let_go = let_go
         self._due: dict[str, _Due] = {}
 
+    def jobs(self) -> Sequence[Job]:
+        """The rows of all jobs, as they are now."""
+        return self._store.jobs()
+
     def run(self, stop: threading.Event, until: Callable[[], bool] = lambda: False) -> None:
         """Run every job until told to stop, or until so. The turn that is under way is finished."""
         with self.alive():

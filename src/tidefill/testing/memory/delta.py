@@ -16,6 +16,7 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.core.walk import Coverage, Range, Split, rest
 from tidefill.errors import HistoryGone, KeyNotUnique, NotYet, Unreadable, UpstreamReplaced
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
 from tidefill.testing.memory import changes as rule
 from tidefill.testing.memory.tables import Frame, Row, Table, WalkOf
@@ -64,7 +65,7 @@ class DeltaLike:
     """Reads whatever table `find` gives under the name now."""
 
     lasting = True
-    resources: tuple[str, ...] = ()
+    resources: tuple[Resource, ...] = ()
 
     def __init__(
         self,

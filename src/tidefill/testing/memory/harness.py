@@ -218,7 +218,7 @@ class MemoryTargetHarness:
     def remove(self) -> None:
         """Remove the table."""
         for resource in self.target().resources:
-            self._catalog.tables.pop(resource.partition(":")[2], None)
+            self._catalog.tables.pop(resource.name, None)
 
 
 def _path(generation: int) -> str:

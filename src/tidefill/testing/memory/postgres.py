@@ -19,6 +19,7 @@ from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version, lies_between
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
 from tidefill.testing.memory import changes as rule
 from tidefill.testing.memory.delta import Bend, honest, refuse_duplicates, rows_in, spaced
@@ -181,7 +182,7 @@ class PostgresLike:
         self._wait_for_xid: int | None = None
         self._slot_then = 0
         self._released = 0
-        self.resources: tuple[str, ...] = (f"slot:{slot}",)
+        self.resources: tuple[Resource, ...] = (Resource("slot", slot),)
 
     def prepare(self, released: Version | None) -> None:
         """The slot first, then, once, a transaction number: every transaction that the slot does not tell of is older.

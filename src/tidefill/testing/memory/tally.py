@@ -22,6 +22,7 @@ from tidefill.errors import (
     VerifyFailed,
 )
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import Finish, Outcome, PartReport, Plan, Publish, Report, Round, Step, Verify, Wait
@@ -63,7 +64,7 @@ class Tally:
         self._world = world
         self._server = server
         self._place = place_of(job)
-        self.resources: tuple[str, ...] = (f"tally:{self._place}",)
+        self.resources: tuple[Resource, ...] = (Resource("tally", self._place),)
 
     @property
     def _control(self) -> Control:

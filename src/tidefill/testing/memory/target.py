@@ -18,6 +18,7 @@ from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payloa
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique, NameTaken
+from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.testing.memory.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.memory.world import World
@@ -42,7 +43,7 @@ class MemoryTarget:
         self._path = path
         self._name = name
         self._on_commit = on_commit
-        self.resources: tuple[str, ...] = (f"table:{path}",)
+        self.resources: tuple[Resource, ...] = (Resource("table", path),)
 
     def prepare(self) -> None:
         """The first commit makes the table."""

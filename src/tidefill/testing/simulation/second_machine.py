@@ -15,6 +15,7 @@ from tidefill.core.budget import Kept
 from tidefill.errors import Unavailable
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.testing.memory.store import MemoryStore
@@ -62,9 +63,9 @@ class TallyHistory:
             f"r{self._runners}", self.world.new_uuid, retires=lambda job: TallyRetiring(self.world, self.server),
         )  # fmt: skip
 
-    def remove(self, job: Job, resource: str) -> None:
+    def remove(self, job: Job, resource: Resource) -> None:
         """Remove a control row (the runner's port)."""
-        place = resource.partition(":")[2]
+        place = resource.name
         control = self.server.controls.get(place)
         if control is not None and control.guards and job.life is Life.CANCELLING:
             raise Violation("retired first", f"{place} still guards")
@@ -73,7 +74,7 @@ class TallyHistory:
         if self.server.shown.get(NAME) == place:
             del self.server.shown[NAME]
 
-    def kept(self, resource: str) -> Kept | None:
+    def kept(self, resource: Resource) -> Kept | None:
         """The server keeps no log."""
         return None
 

@@ -13,6 +13,7 @@ from tidefill.core.sizing import Sizing
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Pause, Settings
 from tidefill.ports.upstream import Upstream
 from tidefill.run.backfill import Backfill
@@ -159,10 +160,10 @@ class Simulation(Scripted):
         target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
         return Backfill({"t": upstream}, self.query.make(), target, self.world.new_uuid, few_rows=FEW_ROWS)
 
-    def remove(self, job: Job, resource: str) -> None:
+    def remove(self, job: Job, resource: Resource) -> None:
         """Remove what a job made (the runner's port)."""
         self.world.effect("resource.remove")
-        kind, _, name = resource.partition(":")
+        kind, name = resource.kind, resource.name
         if kind == "slot":
             if self.setup.postgres:
                 self.server.slots.pop(name, None)
@@ -173,9 +174,9 @@ class Simulation(Scripted):
                     del self.catalog.published[published]
         self.world.effect("resource.removed")
 
-    def kept(self, resource: str) -> Kept | None:
+    def kept(self, resource: Resource) -> Kept | None:
         """What a slot keeps (the runner's port)."""
-        kind, _, name = resource.partition(":")
+        kind, name = resource.kind, resource.name
         slot = self.server.slots.get(name) if kind == "slot" and self.setup.postgres else None
         return None if slot is None else self.server.kept(slot)
 

@@ -8,6 +8,7 @@ from unittest.mock import patch
 from tidefill.core.progress import Progress
 from tidefill.errors import Fenced, InvalidSetting, NameTaken, UnknownJob, UnknownTable
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import (
     NAME_CHARACTERS_MAX,
     Doing,
@@ -28,6 +29,8 @@ from tidefill.jobs.row import (
 from tidefill.ports import store as ports
 from tidefill.testing.conformance.expecting import raised
 from tidefill.testing.conformance.store.rows import ODD_NAMES, MakeStore, StoreTest, new_job, reads_nothing, with_life
+
+SLOT = Resource("slot", "a")
 
 
 def create_gives_the_new_job(make_store: MakeStore) -> None:
@@ -163,9 +166,9 @@ def whoever_is_fenced_changes_nothing(make_store: MakeStore) -> None:
     old = store.change("a", acquire("one", 0.0, 60.0)).lease.fence
     new = store.change("a", acquire("two", 60.0, 60.0)).lease.fence
     before = store.job("a")
-    raised(Fenced, lambda: store.change("a", fenced(old, intend("slot"))))
+    raised(Fenced, lambda: store.change("a", fenced(old, intend(SLOT))))
     assert store.job("a") == before
-    assert store.change("a", fenced(new, intend("slot"))).resources == ("slot",)
+    assert store.change("a", fenced(new, intend(SLOT))).resources == (SLOT,)
 
 
 def a_dropped_job_frees_its_name(make_store: MakeStore) -> None:
@@ -177,7 +180,7 @@ def a_dropped_job_frees_its_name(make_store: MakeStore) -> None:
     anew = store.create(replace(new_job("b", "X"), definition="another"))
     assert store.find("x") == anew
     assert sorted(job.id for job in store.jobs()) == ["a", "b"]
-    store.change("a", forget("nothing"))
+    store.change("a", forget(SLOT))
     store.delete("a")
     assert list(store.jobs()) == [anew]
 
@@ -263,9 +266,10 @@ def _full_job() -> Job:
         lease=Lease("host:1", 2**40, 1_700_000_000.123456),
         anchor='{"state": {"form": 1, "text": "\\ud83c\\udf0a"}}',
         released='{"t": {"identity": "é"}}',
-        resources=("slot:a", "path:b c", "slot:a'"),
+        resources=(SLOT, Resource("path", "b c"), Resource("slot", "a'")),
         failure=Failure("BUG", "a fact", 'a "detail"', "a hint\nin two lines"),
         waiting="rate limit",
+        waits_for="RATE_LIMIT",
         progress=Progress(3, 1 / 3, 10**12, 12345.678, None, 7, 0.5, 1_700_000_000.25),
         doing=Doing("fill", 1_700_000_000.5, 2, 500, '[[null, [["i", 7]]]]', 0.75),
         ended_at_s=0.1 + 0.2,

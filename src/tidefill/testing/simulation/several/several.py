@@ -18,6 +18,7 @@ from tidefill.jobs import row as jobs
 from tidefill.jobs.agreement import Reads
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
+from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Pause, Settings
 from tidefill.run.backfill import Backfill
 from tidefill.run.machine import BackfillMachine
@@ -144,12 +145,12 @@ class Several(Scripted):
         path = self.path(job, job.published or 0)
         return lambda: self.catalog.tables.get(path)
 
-    def remove(self, job: Job, resource: str) -> None:
+    def remove(self, job: Job, resource: Resource) -> None:
         """Remove what a job made (the runner's port)."""
         self.world.effect("resource.remove")
-        self.catalog.tables.pop(resource.partition(":")[2], None)
+        self.catalog.tables.pop(resource.name, None)
 
-    def kept(self, resource: str) -> Kept | None:
+    def kept(self, resource: Resource) -> Kept | None:
         """Nothing is (the runner's port)."""
         return None
 
