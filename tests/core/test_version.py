@@ -11,7 +11,6 @@ from tidefill.core.version import (
     Number,
     Snapshot,
     Version,
-    includes,
     lies_between,
     newer,
     version_from_json,
@@ -42,17 +41,17 @@ def test_a_snapshot_is_a_set_of_transactions() -> None:
 
 def test_snapshots_are_ordered_by_inclusion_only() -> None:
     older, newer_one = Snapshot(10, 15, frozenset({10, 12})), Snapshot(12, 15, frozenset({12}))
-    assert includes(newer_one, older)
-    assert not includes(older, newer_one)
+    assert newer_one.includes(older)
+    assert not older.includes(newer_one)
     # Each saw a transaction end that the other did not: two standbys may show such a pair, one server never.
     apart = Snapshot(10, 15, frozenset({10}))
-    assert not includes(apart, newer_one)
-    assert not includes(newer_one, apart)
+    assert not apart.includes(newer_one)
+    assert not newer_one.includes(apart)
 
 
 def test_a_long_transaction_does_not_hide_the_ones_behind_it() -> None:
     before, after = Snapshot(5, 5), Snapshot(5, 9, frozenset({5}))
-    assert includes(after, before)
+    assert after.includes(before)
     assert [xid for xid in range(1, 12) if lies_between(xid, before, after)] == [6, 7, 8]
 
 
@@ -69,7 +68,7 @@ def test_what_an_upstream_carries_makes_no_other_version() -> None:
 
 def test_two_kinds_of_versions_are_never_compared() -> None:
     with pytest.raises(AssertionError):
-        includes(Number(1), Snapshot(1, 1))
+        Number(1).includes(Snapshot(1, 1))
 
 
 @given(snapshots())
@@ -79,7 +78,7 @@ def test_sees_is_the_model(snapshot: Snapshot) -> None:
 
 @given(snapshots(), snapshots())
 def test_includes_is_the_subset_relation(one: Snapshot, two: Snapshot) -> None:
-    assert includes(one, two) == (seen(one) >= seen(two))
+    assert one.includes(two) == (seen(one) >= seen(two))
 
 
 @given(snapshots(), snapshots())
@@ -97,7 +96,7 @@ def test_newer_never_loses_anything(one: Snapshot, two: Snapshot) -> None:
 @given(snapshots(), snapshots(), snapshots())
 def test_changes_add_up(first: Snapshot, second: Snapshot, third: Snapshot) -> None:
     """Going from version to version tells every transaction exactly once."""
-    if includes(second, first) and includes(third, second):
+    if second.includes(first) and third.includes(second):
         parts = [xid for a, b in ((first, second), (second, third)) for xid in XIDS if lies_between(xid, a, b)]
         assert sorted(parts) == [xid for xid in XIDS if lies_between(xid, first, third)]
 
@@ -133,3 +132,9 @@ def test_json_keeps_a_version(point: Number | Snapshot, identity: str, carry: st
 def test_a_damaged_version_is_named(data: Any) -> None:
     with pytest.raises(StateUnreadable):
         version_from_json(data)
+
+
+def test_a_point_says_how_far_a_head_is_ahead_of_it() -> None:
+    assert (Number(3).lag_to(Number(7)), Number(7).lag_to(Number(3))) == (4, 0)
+    assert Snapshot(1, 1).lag_to(Snapshot(5, 5)) is None, "nobody counts transactions that were not logged"
+    assert (Number(3).ordinal, Snapshot(1, 1).ordinal) == (3, None)

@@ -25,7 +25,7 @@ from tidefill.core.budget import BUDGET, Kept
 from tidefill.core.keys import END, Key, end_of_group
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
-from tidefill.core.version import Version, includes, newer
+from tidefill.core.version import Version, newer
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import InvalidSetting, UpstreamReplaced
 
@@ -444,7 +444,7 @@ def _moved(state: JobState, glimpse: Glimpse) -> bool:
 def _heads(state: JobState, glimpse: Glimpse) -> dict[Table, Version]:
     """The newest version of each table; a polled head that is older than the state's is not taken."""
     return {
-        table: look.head if includes(look.head.point, state.versions[table].point) else state.versions[table]
+        table: look.head if look.head.point.includes(state.versions[table].point) else state.versions[table]
         for table, look in glimpse.tables.items()
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, TypeVar
 
 from tidefill.errors import StateUnreadable
 
@@ -19,6 +19,23 @@ class Number:
     """Everything up to and with commit `number`."""
 
     number: int
+
+    def includes(self, other: Point) -> bool:
+        """Whether everything that is in `other` is in this point."""
+        return self.number >= _same_kind(self, other).number
+
+    def lag_to(self, head: Point) -> int | None:
+        """How many commits the head is ahead of this point; None where that cannot be counted."""
+        return max(0, _same_kind(self, head).number - self.number)
+
+    @property
+    def ordinal(self) -> int | None:
+        """The number by which a person knows the point; None if there is none."""
+        return self.number
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that a version's JSON has for its point."""
+        return {"number": self.number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +50,33 @@ class Snapshot:
         """Whether the (64-bit) transaction had ended when the snapshot was taken."""
         return xid < self.xmin or (xid < self.xmax and xid not in self.xip)
 
+    def includes(self, other: Point) -> bool:
+        """Whether everything that is in `other` is in this point."""
+        smaller = _same_kind(self, other)
+        first_unseen_above = all(xid in smaller.xip for xid in range(self.xmax, smaller.xmax))
+        return first_unseen_above and not any(smaller.sees(xid) for xid in self.xip)
+
+    def lag_to(self, head: Point) -> int | None:
+        """Transactions that a server has not logged cannot be counted."""
+        return None
+
+    @property
+    def ordinal(self) -> int | None:
+        """A set of transactions has no number."""
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that a version's JSON has for its point."""
+        return {"snapshot": [self.xmin, self.xmax, sorted(self.xip)]}
+
 
 Point: TypeAlias = Number | Snapshot
+P = TypeVar("P", Number, Snapshot)
+
+
+def _same_kind(mine: P, other: Point) -> P:
+    assert type(other) is type(mine), f"two kinds of versions: {mine} and {other}"
+    return other
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +92,8 @@ class Version:
 
 def bases_of(version: Version) -> Mapping[str, int]:
     """The versions of tables of others that it comes from, by identity; a table of others comes from itself."""
-    if version.bases or not isinstance(version.point, Number):
-        return version.bases
-    return {version.identity: version.point.number}
+    number = version.point.ordinal
+    return version.bases if version.bases or number is None else {version.identity: number}
 
 
 def bases_of_all(versions: Iterable[Version]) -> dict[str, int]:
@@ -60,21 +101,9 @@ def bases_of_all(versions: Iterable[Version]) -> dict[str, int]:
     return {base: number for version in versions for base, number in bases_of(version).items()}
 
 
-def includes(bigger: Point, smaller: Point) -> bool:
-    """Whether everything that is in `smaller` is in `bigger`."""
-    match bigger, smaller:
-        case Number(b), Number(s):
-            return b >= s
-        case Snapshot(), Snapshot():
-            first_unseen_above = all(xid in smaller.xip for xid in range(bigger.xmax, smaller.xmax))
-            return first_unseen_above and not any(smaller.sees(xid) for xid in bigger.xip)
-        case _:
-            raise AssertionError(f"two kinds of versions: {bigger} and {smaller}")
-
-
 def newer(head: Version, than: Version) -> bool:
     """Whether `head` has everything that `than` has, and more. A polled head may be old: then it is not newer."""
-    return head.point != than.point and includes(head.point, than.point)
+    return head.point != than.point and head.point.includes(than.point)
 
 
 def lies_between(xid: int, after: Snapshot, upto: Snapshot) -> bool:
@@ -84,14 +113,7 @@ def lies_between(xid: int, after: Snapshot, upto: Snapshot) -> bool:
 
 def version_to_json(version: Version) -> dict[str, Any]:
     """A version as JSON."""
-    data: dict[str, Any] = {"identity": version.identity}
-    match version.point:
-        case Number(number):
-            data["number"] = number
-        case Snapshot(xmin, xmax, xip):
-            data["snapshot"] = [xmin, xmax, sorted(xip)]
-        case never:
-            assert_never(never)
+    data = {"identity": version.identity, **version.point.to_json()}
     if version.carry:
         data["carry"] = version.carry
     if version.bases:

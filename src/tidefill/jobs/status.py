@@ -19,7 +19,7 @@ from tidefill.core.keys import EPOCH, TOP, Key, Timestamp, Value, key_from_json
 from tidefill.core.progress import UNFINISHED_MAX, Progress
 from tidefill.core.state import Occurrence
 from tidefill.core.step import StepKind
-from tidefill.core.version import Number, Point
+from tidefill.core.version import Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.errors import StateUnreadable, StoreUnreadable
 from tidefill.jobs.definitions import job_from_text
@@ -208,7 +208,7 @@ def _lag(progress: Progress | None, doing: DoingStatus | None, now_s: float) -> 
 def version_of(anchor: Anchor | None) -> int | None:
     """The version of its input that the target stands for, if it is one with a number."""
     point = point_of(anchor)
-    return point.number if isinstance(point, Number) else None
+    return None if point is None else point.ordinal
 
 
 def point_of(anchor: Anchor | None) -> Point | None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tidefill.core.reasons import Reason
-from tidefill.core.version import Number, Point, includes
+from tidefill.core.version import Number, Point
 from tidefill.jobs import agreement, graph
 from tidefill.jobs.agreement import Reads
 from tidefill.jobs.lifecycle import Life
@@ -114,4 +114,4 @@ def reached(row: Job, goal: Goal) -> bool:
 
 
 def _includes(point: Point | None, goal: Point) -> bool:
-    return point is not None and type(point) is type(goal) and includes(point, goal)
+    return point is not None and type(point) is type(goal) and point.includes(goal)

@@ -22,7 +22,7 @@ from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState, Table
 from tidefill.core.step import Glimpse, Knobs, Pace, Seen, Write, kept_logs
 from tidefill.core.throttle import Bucket
-from tidefill.core.version import Number, Version, version_from_json, version_to_json
+from tidefill.core.version import Version, version_from_json, version_to_json
 from tidefill.errors import NotYet, TidefillError, Unavailable
 from tidefill.jobs.agreement import InStep
 from tidefill.jobs.lifecycle import Life
@@ -254,13 +254,9 @@ def _notices(job: Job, glimpse: Glimpse) -> list[str]:
 
 def _lag(state: JobState, glimpse: Glimpse) -> Lag:
     """Of the table that is furthest behind."""
-    behind = [
-        look.head.point.number - at.point.number
-        for table, look in glimpse.tables.items()
-        if (at := state.versions.get(table)) is not None
-        and isinstance(look.head.point, Number)
-        and isinstance(at.point, Number)
-    ]
-    versions = max(0, *behind) if behind else None
+    known = {table: at.point for table, at in state.versions.items()}
+    behind = [known[table].lag_to(look.head.point) for table, look in glimpse.tables.items() if table in known]
+    counted = [versions for versions in behind if versions is not None]
+    versions = max(counted) if counted else None
     log_bytes = max((kept.total for kept in kept_logs(glimpse)), default=None)
     return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None), log_bytes)

@@ -9,7 +9,6 @@ from tidefill.core import walk
 from tidefill.core.keys import TOP
 from tidefill.core.reasons import Reason
 from tidefill.core.step import FORWARD_SHARE, Changed, Finish, Step, Wait, Write
-from tidefill.core.version import includes
 from tidefill.core.walk import Upto
 
 
@@ -18,7 +17,7 @@ def test_versions_never_go_back_and_a_stale_head_is_never_taken(seed: int) -> No
     for turn, step in steps(history(seed)):
         for table, old in turn.before.versions.items():
             head = turn.seen.glimpse.tables[table].head
-            assert includes(step.versions[table].point, old.point)
+            assert step.versions[table].point.includes(old.point)
             assert step.versions[table] in (old, head)
 
 

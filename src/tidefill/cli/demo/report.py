@@ -12,7 +12,6 @@ from tidefill.cli.demo.orders import KEY
 from tidefill.cli.render.tables import table
 from tidefill.core.confirm import Entry
 from tidefill.core.state import JobState
-from tidefill.core.version import Number
 
 if TYPE_CHECKING:
     from tidefill.engine.engine import Engine
@@ -110,9 +109,7 @@ def _changes(entry: Entry, fill: bool) -> int:
 
 def _passed(first: JobState, last: JobState) -> int | None:
     (before,), (after,) = first.versions.values(), last.versions.values()
-    if isinstance(before.point, Number) and isinstance(after.point, Number):
-        return after.point.number - before.point.number
-    return None
+    return before.point.lag_to(after.point)
 
 
 def outcomes_table(outcomes: Sequence[Outcome], width: int, *, ascii: bool = False) -> str:
