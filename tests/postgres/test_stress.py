@@ -27,6 +27,7 @@ from tidefill.postgres import upstream as postgres_upstream
 from tidefill.postgres.backlog import Backlog, KeyTexts, News, Transaction
 from tidefill.postgres.head import Head
 from tidefill.postgres.log import Told, lsn_number
+from tidefill.postgres.slot import Slot
 from tidefill.postgres.survey import PgTable
 from tidefill.postgres.upstream import NEW, PostgresUpstream, _snapshot
 from tidefill.testing.memory.world import Violation
@@ -131,8 +132,8 @@ def rounds(postgres: Postgres, make: type[Effects]) -> None:
 # The first version.
 
 
-def upstream_of(postgres: Postgres, name: str, make: type[PostgresUpstream[Any]] = PostgresUpstream) -> Any:
-    return make(SessionReader(), postgres.ours, PgTable("public", name, name, name), own_publication=False)
+def upstream_of(postgres: Postgres, name: str) -> Any:
+    return PostgresUpstream(SessionReader(), postgres.ours, PgTable("public", name, name, name), own_publication=False)
 
 
 @contextmanager
@@ -197,11 +198,6 @@ def commit_that_hangs(postgres: Postgres, sql: str) -> Iterator[Callable[[], Non
         set_standby("''")
 
 
-class Impatient(PostgresUpstream[Any]):
-    def _wait_for_older(self, head: Head) -> None:
-        """Takes the first snapshot there is."""
-
-
 @contextmanager
 def slot_behind_a_hanging_commit(postgres: Postgres, name: str) -> Iterator[Callable[[], None]]:
     """A slot that somebody made and has moved on, past a commit that nobody sees yet."""
@@ -223,10 +219,13 @@ def test_the_first_version_has_what_the_slot_does_not_tell(postgres: Postgres) -
             assert (1000, 1) in upstream.rows(EVERYTHING, first)()
 
 
-def test_who_does_not_wait_loses_what_the_slot_does_not_tell(postgres: Postgres) -> None:
+def test_who_does_not_wait_loses_what_the_slot_does_not_tell(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # R37
+    monkeypatch.setattr(Slot, "wait_for_older", lambda self, head: None)  # takes the first snapshot there is
     with table(postgres, "impatient") as name:
-        upstream = upstream_of(postgres, name, Impatient)
+        upstream = upstream_of(postgres, name)
         with slot_behind_a_hanging_commit(postgres, name):
             upstream.prepare(None)
             with upstream.open_head(first=True) as first:
