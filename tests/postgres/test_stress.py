@@ -147,55 +147,65 @@ def table(postgres: Postgres, name: str) -> Iterator[str]:
         postgres.drop(name, name, name)
 
 
+HANGING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
 @contextmanager
 def commit_that_hangs(postgres: Postgres, sql: str) -> Iterator[Callable[[], None]]:
     """A transaction whose commit is in the log, and which nobody sees until the standby, that there is not, answers."""
-
-    def set_standby(names: str) -> None:
-        postgres.execute("SET synchronous_commit = local")
-        postgres.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
-        postgres.execute("SELECT pg_reload_conf()")
-
-    def commit(sql: str) -> threading.Thread:
-        def run() -> None:
-            with psycopg.connect(postgres.server.url(), autocommit=True) as session:
-                session.execute(sql.encode())
-
-        writer = threading.Thread(target=run)
-        writer.start()
-        return writer
-
-    hanging = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-
-    def wait_until(query: str, meanwhile: Callable[[], object] = lambda: None) -> None:
-        deadline_s = time.monotonic() + 60
-        while not postgres.execute(query):
-            assert time.monotonic() < deadline_s, query
-            meanwhile()
-            time.sleep(0.01)
-
-    def probe() -> None:
-        """The server heeds a new setting when its checkpointer has read it; which no query tells."""
-        if not any(writer.is_alive() for writer in probes):
-            probes.append(commit("SELECT pg_logical_emit_message(true, 'probe', '')"))
-
-    probes: list[threading.Thread] = []
-    set_standby("'nobody'")
+    set_standby(postgres, "'nobody'")
     try:
-        wait_until(f"SELECT 1 {hanging}", probe)
-        postgres.execute(f"SELECT pg_cancel_backend(pid) {hanging}")
-        wait_until(f"SELECT 1 WHERE NOT EXISTS (SELECT {hanging})")
-        writer = commit(sql)
-        wait_until(f"SELECT 1 {hanging}")
+        wait_until_commits_hang(postgres)
+        writer = committing(postgres, sql)
+        wait_until(postgres, f"SELECT 1 {HANGING}")
 
         def show() -> None:
-            set_standby("''")
+            set_standby(postgres, "''")
             writer.join()
 
         yield show
         show()
     finally:
-        set_standby("''")
+        set_standby(postgres, "''")
+
+
+def set_standby(postgres: Postgres, names: str) -> None:
+    postgres.execute("SET synchronous_commit = local")
+    postgres.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
+    postgres.execute("SELECT pg_reload_conf()")
+
+
+def wait_until_commits_hang(postgres: Postgres) -> None:
+    """The server heeds a new setting when its checkpointer has read it; which no query tells."""
+    probes: list[threading.Thread] = []
+
+    def probe() -> None:
+        if not any(writer.is_alive() for writer in probes):
+            probes.append(committing(postgres, "SELECT pg_logical_emit_message(true, 'probe', '')"))
+
+    wait_until(postgres, f"SELECT 1 {HANGING}", probe)
+    postgres.execute(f"SELECT pg_cancel_backend(pid) {HANGING}")
+    wait_until(postgres, f"SELECT 1 WHERE NOT EXISTS (SELECT {HANGING})")
+
+
+def committing(postgres: Postgres, sql: str) -> threading.Thread:
+    """A session of its own that runs the statement."""
+
+    def run() -> None:
+        with psycopg.connect(postgres.server.url(), autocommit=True) as session:
+            session.execute(sql.encode())
+
+    writer = threading.Thread(target=run)
+    writer.start()
+    return writer
+
+
+def wait_until(postgres: Postgres, query: str, meanwhile: Callable[[], object] = lambda: None) -> None:
+    deadline_s = time.monotonic() + 60
+    while not postgres.execute(query):
+        assert time.monotonic() < deadline_s, query
+        meanwhile()
+        time.sleep(0.01)
 
 
 @contextmanager
