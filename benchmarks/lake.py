@@ -34,7 +34,7 @@ from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.status import version_of
 from tidefill.run.scheduler import Scheduler
 from tidefill.spark.names import table_at
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 ROWS = int(os.environ.get("ROWS", "10_000_000"))
 VERBOSE = bool(os.environ.get("VERBOSE"))

@@ -39,7 +39,7 @@ from tidefill.engine.job import Job
 from tidefill.jobs.lifecycle import Life
 from tidefill.local.postgres import LocalPostgres, local_postgres
 from tidefill.run.scheduler import Scheduler
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 ROWS = [int(text) for text in os.environ.get("ROWS", "2000000,10000000").split(",")]
 WRITES_PER_S = int(os.environ.get("WRITES_PER_S", "500"))

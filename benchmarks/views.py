@@ -32,7 +32,7 @@ from tidefill.engine.engine import Engine
 from tidefill.errors import UnsupportedQuery
 from tidefill.run.scheduler import Scheduler
 from tidefill.spark.names import table_at
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 SCALE = float(os.environ.get("SCALE", "1"))
 CHOSEN = frozenset(map(int, filter(None, os.environ.get("QUERIES", "").split(","))))

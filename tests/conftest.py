@@ -34,7 +34,7 @@ def spark() -> Iterator[SparkSession]:
     from tests.quick_spark import QUICK
     from tidefill.local.sockets import free_port
     from tidefill.local.spark import HOST, TOKEN_VARIABLE
-    from tidefill.spark.session import local_session
+    from tidefill.spark.start import local_session
 
     token = os.environ[TOKEN_VARIABLE] = secrets.token_hex(16)  # for the processes that tests start
     extra_conf = {

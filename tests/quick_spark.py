@@ -6,7 +6,7 @@ compile programs for the few rows of a Delta log; these are interpreted instead.
 """
 
 from tidefill.local.spark import QUICK_START
-from tidefill.spark.session import JAVA_OPTIONS
+from tidefill.spark.start import JAVA_OPTIONS
 
 _PROGRAMS = "spark.sql.codegen.factoryMode"
 QUICK = {JAVA_OPTIONS: QUICK_START, _PROGRAMS: "NO_CODEGEN"}

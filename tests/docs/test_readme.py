@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.quick_spark import QUICK
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 REPO = Path(__file__).parents[2]
 DOCUMENTS = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md")])

@@ -7,7 +7,7 @@ import sys
 
 from tests.quick_spark import QUICK
 from tidefill.local.spark import HOST, TOKEN_VARIABLE
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 
 def main(port: str) -> None:

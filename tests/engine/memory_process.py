@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from tidefill import connect
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 rows, folder = int(sys.argv[1]), Path(sys.argv[2])
 spark = local_session(cores=2, extra_conf={"spark.driver.memory": "1g"})

@@ -43,7 +43,7 @@ WRITERS = 4
 CHUNK_ROWS = 150
 PIECE_ROWS = 200
 LIVE_COMMITS = 6
-ROUND_S_MAX = 120.0
+ROUND_S_MAX = 300.0  # a machine that does other things as well is slow
 
 
 class SessionReader:

@@ -21,8 +21,9 @@ from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Pause
+from tidefill.postgres.slot import remove_slot
 from tidefill.postgres.survey import PgTable
-from tidefill.postgres.upstream import PostgresUpstream, remove_slot
+from tidefill.postgres.upstream import PostgresUpstream
 from tidefill.testing.memory.tables import Row
 
 MB = 1 << 20

@@ -27,6 +27,7 @@ from tidefill.postgres import upstream as postgres_upstream
 from tidefill.postgres.backlog import Backlog, KeyTexts, News, Transaction
 from tidefill.postgres.head import Head
 from tidefill.postgres.log import Told, lsn_number
+from tidefill.postgres.slot import Slot
 from tidefill.postgres.survey import PgTable
 from tidefill.postgres.upstream import NEW, PostgresUpstream, _snapshot
 from tidefill.testing.memory.world import Violation
@@ -131,8 +132,8 @@ def rounds(postgres: Postgres, make: type[Effects]) -> None:
 # The first version.
 
 
-def upstream_of(postgres: Postgres, name: str, make: type[PostgresUpstream[Any]] = PostgresUpstream) -> Any:
-    return make(SessionReader(), postgres.ours, PgTable("public", name, name, name), own_publication=False)
+def upstream_of(postgres: Postgres, name: str) -> Any:
+    return PostgresUpstream(SessionReader(), postgres.ours, PgTable("public", name, name, name), own_publication=False)
 
 
 @contextmanager
@@ -146,60 +147,65 @@ def table(postgres: Postgres, name: str) -> Iterator[str]:
         postgres.drop(name, name, name)
 
 
+HANGING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
 @contextmanager
 def commit_that_hangs(postgres: Postgres, sql: str) -> Iterator[Callable[[], None]]:
     """A transaction whose commit is in the log, and which nobody sees until the standby, that there is not, answers."""
-
-    def set_standby(names: str) -> None:
-        postgres.execute("SET synchronous_commit = local")
-        postgres.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
-        postgres.execute("SELECT pg_reload_conf()")
-
-    def commit(sql: str) -> threading.Thread:
-        def run() -> None:
-            with psycopg.connect(postgres.server.url(), autocommit=True) as session:
-                session.execute(sql.encode())
-
-        writer = threading.Thread(target=run)
-        writer.start()
-        return writer
-
-    hanging = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-
-    def wait_until(query: str, meanwhile: Callable[[], object] = lambda: None) -> None:
-        deadline_s = time.monotonic() + 60
-        while not postgres.execute(query):
-            assert time.monotonic() < deadline_s, query
-            meanwhile()
-            time.sleep(0.01)
-
-    def probe() -> None:
-        """The server heeds a new setting when its checkpointer has read it; which no query tells."""
-        if not any(writer.is_alive() for writer in probes):
-            probes.append(commit("SELECT pg_logical_emit_message(true, 'probe', '')"))
-
-    probes: list[threading.Thread] = []
-    set_standby("'nobody'")
+    set_standby(postgres, "'nobody'")
     try:
-        wait_until(f"SELECT 1 {hanging}", probe)
-        postgres.execute(f"SELECT pg_cancel_backend(pid) {hanging}")
-        wait_until(f"SELECT 1 WHERE NOT EXISTS (SELECT {hanging})")
-        writer = commit(sql)
-        wait_until(f"SELECT 1 {hanging}")
+        wait_until_commits_hang(postgres)
+        writer = committing(postgres, sql)
+        wait_until(postgres, f"SELECT 1 {HANGING}")
 
         def show() -> None:
-            set_standby("''")
+            set_standby(postgres, "''")
             writer.join()
 
         yield show
         show()
     finally:
-        set_standby("''")
+        set_standby(postgres, "''")
 
 
-class Impatient(PostgresUpstream[Any]):
-    def _wait_for_older(self, head: Head) -> None:
-        """Takes the first snapshot there is."""
+def set_standby(postgres: Postgres, names: str) -> None:
+    postgres.execute("SET synchronous_commit = local")
+    postgres.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
+    postgres.execute("SELECT pg_reload_conf()")
+
+
+def wait_until_commits_hang(postgres: Postgres) -> None:
+    """The server heeds a new setting when its checkpointer has read it; which no query tells."""
+    probes: list[threading.Thread] = []
+
+    def probe() -> None:
+        if not any(writer.is_alive() for writer in probes):
+            probes.append(committing(postgres, "SELECT pg_logical_emit_message(true, 'probe', '')"))
+
+    wait_until(postgres, f"SELECT 1 {HANGING}", probe)
+    postgres.execute(f"SELECT pg_cancel_backend(pid) {HANGING}")
+    wait_until(postgres, f"SELECT 1 WHERE NOT EXISTS (SELECT {HANGING})")
+
+
+def committing(postgres: Postgres, sql: str) -> threading.Thread:
+    """A session of its own that runs the statement."""
+
+    def run() -> None:
+        with psycopg.connect(postgres.server.url(), autocommit=True) as session:
+            session.execute(sql.encode())
+
+    writer = threading.Thread(target=run)
+    writer.start()
+    return writer
+
+
+def wait_until(postgres: Postgres, query: str, meanwhile: Callable[[], object] = lambda: None) -> None:
+    deadline_s = time.monotonic() + 60
+    while not postgres.execute(query):
+        assert time.monotonic() < deadline_s, query
+        meanwhile()
+        time.sleep(0.01)
 
 
 @contextmanager
@@ -223,10 +229,13 @@ def test_the_first_version_has_what_the_slot_does_not_tell(postgres: Postgres) -
             assert (1000, 1) in upstream.rows(EVERYTHING, first)()
 
 
-def test_who_does_not_wait_loses_what_the_slot_does_not_tell(postgres: Postgres) -> None:
+def test_who_does_not_wait_loses_what_the_slot_does_not_tell(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # R37
+    monkeypatch.setattr(Slot, "wait_for_older", lambda self, head: None)  # takes the first snapshot there is
     with table(postgres, "impatient") as name:
-        upstream = upstream_of(postgres, name, Impatient)
+        upstream = upstream_of(postgres, name)
         with slot_behind_a_hanging_commit(postgres, name):
             upstream.prepare(None)
             with upstream.open_head(first=True) as first:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tidefill import connect
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 ROWS = 200_000
 CHUNKS = 4

@@ -16,20 +16,13 @@ from pyspark.sql import SparkSession
 from tidefill.errors import BadInput, InvalidSetting, MissingExtra, StateUnreadable, TidefillError, Unavailable
 from tidefill.spark import jars
 from tidefill.spark.jars import Jars, delta_jars, jars_of_delta
-from tidefill.spark.session import (
-    COMMIT_CONF,
-    DELTA_CONF,
-    Semantics,
-    check_session,
-    having_set,
-    job_session,
-    local_session,
-)
+from tidefill.spark.session import COMMIT_CONF, DELTA_CONF, Semantics, check_session, having_set, job_session
+from tidefill.spark.start import local_session
 
 WANTED = jars_of_delta()
 
 QUIET = """
-from tidefill.spark.session import local_session
+from tidefill.spark.start import local_session
 
 spark = local_session(cores=1)
 spark.createDataFrame([(1, "a")], "a int, b string").write.format("delta").save("table")

@@ -32,7 +32,7 @@ def connect_as(config: Config, starting: Callable[[], AbstractContextManager[obj
     """An engine with the settings of a project. `starting` is entered while Spark starts."""
 
     def start() -> SparkSession:
-        from tidefill.spark.session import local_session, remote_session
+        from tidefill.spark.start import local_session, remote_session
 
         settings = dict(config.spark)
         remote = settings.pop(SPARK_REMOTE, None)

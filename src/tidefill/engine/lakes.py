@@ -88,7 +88,8 @@ class Lakes:
         return Lake(spark, warehouse, tables, builder, Definer(tables, builder), replicas)
 
     def _session(self) -> SparkSession:
-        from tidefill.spark.session import check_session, local_session
+        from tidefill.spark.session import check_session
+        from tidefill.spark.start import local_session
 
         if self._given is None:
             return local_session()
@@ -101,7 +102,7 @@ class Lakes:
             return True
         if "pyspark" not in sys.modules:
             return False
-        from tidefill.spark.session import runs_here
+        from tidefill.spark.start import runs_here
 
         return runs_here()
 
@@ -110,7 +111,8 @@ class Lakes:
         was given."""
         if self._made is None:
             return None
-        from tidefill.spark.session import forget, is_gone
+        from tidefill.spark.session import is_gone
+        from tidefill.spark.start import forget
 
         if not is_gone(self._made.spark, error):
             return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from tidefill.local.sockets import free_port
-from tidefill.spark.session import JAVA_OPTIONS, local_session
+from tidefill.spark.start import JAVA_OPTIONS, local_session
 
 HOST = "localhost"  # the client sends its token to no other host without TLS
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"

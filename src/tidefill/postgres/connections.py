@@ -154,7 +154,7 @@ class Databases:
             raise NotOurs(fact, detail=f"Its name does not end in _{job_id}_<generation>.")
         try:
             with with_extra("postgres"):
-                from tidefill.postgres.upstream import remove_publication, remove_slot
+                from tidefill.postgres.slot import remove_publication, remove_slot
             remove = {"slot": remove_slot, "publication": remove_publication}[kind]
             remove(self._server(connection), name)
         except RetryLater:
@@ -168,7 +168,7 @@ class Databases:
         if kind != "slot":
             return Kept() if kind == "publication" else None
         with with_extra("postgres"):
-            from tidefill.postgres.upstream import kept_by_slot
+            from tidefill.postgres.slot import kept_by_slot
         return kept_by_slot(self._server(connection), name)
 
     def answer(self, connection: str) -> Answer:

@@ -25,7 +25,7 @@ from tidefill.views.reading.functions import without_clauses
 from tidefill.views.reading.lexer import DIALECT, UNREADABLE, read
 from tidefill.views.reading.names import own_names
 from tidefill.views.reading.refusals import check_query
-from tidefill.views.relations.lower import TableColumns
+from tidefill.views.relations.lowered import TableColumns
 from tidefill.views.relations.parts import refuse_qualify
 from tidefill.views.relations.relations import Scan
 

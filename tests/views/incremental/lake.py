@@ -18,7 +18,7 @@ from tidefill.core.confirm import payload_from_text
 from tidefill.core.state import JobState
 from tidefill.core.version import bases_of_all
 from tidefill.engine.engine import Engine
-from tidefill.views.relations.lower import TableColumns
+from tidefill.views.relations.lowered import TableColumns
 
 
 class Lake:

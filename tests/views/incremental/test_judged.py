@@ -104,7 +104,7 @@ def test_what_could_not_run_is_refused_when_it_is_created(engine: Engine, sql: s
 
 
 def test_a_compiler_that_is_wrong_is_found_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidefill.views.relations.lower.fields_named", lambda tree: tree)
+    monkeypatch.setattr("tidefill.views.relations.expressions.fields_named", lambda tree: tree)
     job = engine.create_view("v", FEW["joined"])
     with pytest.raises(JobFailed, match="differs from a recompute"):
         job.wait(timeout=120)

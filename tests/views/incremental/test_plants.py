@@ -18,8 +18,7 @@ from tests.views.incremental.queries import DIRECTED
 from tests.views.incremental.world import Walks, World, connected, some_walks
 from tidefill.views.plan import changes, drivers, limits, plan, sums
 from tidefill.views.plan.changes import Changes
-from tidefill.views.relations import keys, texts, using
-from tidefill.views.relations import lower as lowering
+from tidefill.views.relations import joins, keys, lower, subqueries, texts, using
 from tidefill.views.relations.relations import InnerJoin, LeftJoin, Matched, Relation, scans
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -88,7 +87,7 @@ def _ties_of_those_that_changed_suffice(patch: pytest.MonkeyPatch) -> None:
 
 
 def _null_is_no_match(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lowering, "coalesce", lambda value, instead: value)
+    patch.setattr(subqueries, "coalesce", lambda value, instead: value)
 
 
 def _keys_by_plain_equality(patch: pytest.MonkeyPatch) -> None:
@@ -121,7 +120,7 @@ def _any_join_tells_the_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def _conditions_before_every_join(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lowering, "_adds_rows", lambda joins: False)
+    patch.setattr(joins, "_adds_rows", lambda joins: False)
 
 
 def _groups_of_nothing_stay(patch: pytest.MonkeyPatch) -> None:
@@ -151,7 +150,7 @@ def _using_is_the_left_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def _except_does_not_take_away(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lowering, "_kept", lambda tree, first, last: exp.EQ(this=first, expression=exp.Literal.number(0)))
+    patch.setattr(lower, "_kept", lambda tree, first, last: exp.EQ(this=first, expression=exp.Literal.number(0)))
 
 
 def _only_where_rows_come(patch: pytest.MonkeyPatch) -> None:
@@ -165,7 +164,7 @@ def _only_where_rows_come(patch: pytest.MonkeyPatch) -> None:
 
 
 def _a_count_of_nothing_is_null(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lowering, "counts", lambda call: False)
+    patch.setattr(subqueries, "counts", lambda call: False)
 
 
 def _limits_keep_null_out(patch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidefill.views.relations.lower import TableColumns
+from tidefill.views.relations.lowered import TableColumns
 
 _TABLES = """
 region r_regionkey:int r_name:string r_comment:string | r_regionkey

@@ -21,7 +21,7 @@ from tidefill.core.keys import TOP, Key, end_of_group
 from tidefill.views.plan.limits import Reading
 from tidefill.views.plan.plan import TARGET, ViewPlan, compile_view
 from tidefill.views.reading.dialect import Verbatim
-from tidefill.views.relations.lower import TableColumns
+from tidefill.views.relations.lowered import TableColumns
 from tidefill.views.relations.relations import Scan
 from tidefill.views.relations.texts import HIDDEN, MARK
 

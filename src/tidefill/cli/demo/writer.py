@@ -22,7 +22,7 @@ STRIDE = 0.618034  # of the table, from one commit's place to the next one's: an
 
 def write(url: str, location: str, rows: int, stop: threading.Event) -> None:
     """Write until told to stop."""
-    from tidefill.spark.session import remote_session
+    from tidefill.spark.start import remote_session
 
     spark = remote_session(url, {})
     commit, end = 0, rows

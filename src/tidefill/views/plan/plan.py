@@ -21,7 +21,8 @@ from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, origins, within
 from tidefill.views.plan.statement import Script
 from tidefill.views.relations import windows
 from tidefill.views.relations.choices import NOTHING_OPEN, Settled
-from tidefill.views.relations.lower import Lowered, TableColumns, lower
+from tidefill.views.relations.lower import lower
+from tidefill.views.relations.lowered import Lowered, TableColumns
 from tidefill.views.relations.relations import (
     Aggregate,
     Filter,
