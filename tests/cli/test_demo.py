@@ -150,7 +150,7 @@ def step(number: int, coverage: Coverage, counts: Counts) -> Entry:
 
 
 def test_a_table_that_is_filled_at_once_was_filled_by_its_first_commit() -> None:
-    born, tidied = Entry(0, Effect.BIRTH), Entry(9, Effect.NONE)
+    born, tidied = Entry(0, Effect.CREATED), Entry(9, Effect.NONE)
     at_once = [born, step(1, whole(), Counts(inserted=200)), step(2, whole(), Counts(1, 2, 3)), tidied]
     assert figures_of(at_once) == (2, 1, 6)
     begun = start(Key((9,)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidefill.core.confirm import (
-    UNBORN,
+    NO_TABLE,
     Anchor,
     Counts,
     Effect,
@@ -30,7 +30,7 @@ from tidefill.core.walk import start
 from tidefill.errors import Bug, KeyNotUnique, StateLost, StateUnreadable, TargetTouched
 
 OURS, OTHERS = "uuid of this generation", "uuid of another"
-BIRTH = Entry(0, Effect.BIRTH)
+CREATED = Entry(0, Effect.CREATED)
 
 
 def state(step: int) -> JobState:
@@ -65,57 +65,60 @@ def truth(log: Sequence[Entry], known: Anchor | None = None) -> Truth:
 
 def test_a_new_target_is_at_the_beginning() -> None:
     for known in (None, anchor(0, 0), anchor(9, 9, OTHERS)):
-        assert truth([], known) == Truth(initial(1), UNBORN, "", buried=False)
-    assert truth([BIRTH]) == Truth(initial(1), 0, "", buried=False)
-    assert truth([BIRTH, optimize(1)]) == Truth(initial(1), 1, "", buried=False)
+        assert truth([], known) == Truth(initial(1), NO_TABLE, "", state_is_not_last_commit=False)
+    assert truth([CREATED]) == Truth(initial(1), 0, "", state_is_not_last_commit=False)
+    assert truth([CREATED, optimize(1)]) == Truth(initial(1), 1, "", state_is_not_last_commit=False)
 
 
 def test_the_commit_that_makes_the_target_tells_the_state() -> None:
-    made = commit(0, 1, planned_on=UNBORN)
+    made = commit(0, 1, planned_on=NO_TABLE)
     assert truth([made]).state == state(1)
     assert truth([made, commit(1, 2, planned_on=0)]).state == state(2)
-    assert truth([BIRTH, commit(1, 1, planned_on=UNBORN)]).state == state(1), "a MERGE makes it empty first"
-    for log in ([foreign(0), commit(1, 1, planned_on=UNBORN)], [BIRTH, foreign(1), commit(2, 1, planned_on=UNBORN)]):
+    assert truth([CREATED, commit(1, 1, planned_on=NO_TABLE)]).state == state(1), "a MERGE makes it empty first"
+    for log in (
+        [foreign(0), commit(1, 1, planned_on=NO_TABLE)],
+        [CREATED, foreign(1), commit(2, 1, planned_on=NO_TABLE)],
+    ):
         with pytest.raises(TargetTouched):
             truth(log)
 
 
 def test_the_last_commit_tells_the_state() -> None:
-    log = [BIRTH, commit(1, 1), commit(2, 2)]
-    assert truth(log) == Truth(state(2), 2, "commit 2", buried=False, inserted=2)
+    log = [CREATED, commit(1, 1), commit(2, 2)]
+    assert truth(log) == Truth(state(2), 2, "commit 2", state_is_not_last_commit=False, inserted=2)
 
 
 def test_the_store_may_lag_behind_the_log() -> None:
-    log = [BIRTH, commit(1, 1), commit(2, 2)]
+    log = [CREATED, commit(1, 1), commit(2, 2)]
     assert truth(log, anchor(1, 1)) == truth(log)
     assert truth(log, anchor(2, 2)) == truth(log)
 
 
 def test_what_is_confirmed_becomes_the_copy() -> None:
-    confirmed = truth([BIRTH, commit(1, 1), optimize(2)])
+    confirmed = truth([CREATED, commit(1, 1), optimize(2)])
     assert confirmed.anchor(OURS) == anchor(1, 2)
 
 
 # R33: OPTIMIZE is harmless
 def test_optimize_is_harmless_and_begins_to_bury_the_state() -> None:
-    confirmed = truth([BIRTH, commit(1, 1), optimize(2)])
-    assert (confirmed.state, confirmed.checked, confirmed.buried) == (state(1), 2, True)
-    assert truth([BIRTH, commit(1, 1), optimize(2), commit(3, 2, planned_on=1)]).state == state(2)
+    confirmed = truth([CREATED, commit(1, 1), optimize(2)])
+    assert (confirmed.state, confirmed.checked, confirmed.state_is_not_last_commit) == (state(1), 2, True)
+    assert truth([CREATED, commit(1, 1), optimize(2), commit(3, 2, planned_on=1)]).state == state(2)
 
 
 # R33: OPTIMIZE never carries state
 def test_a_payload_on_a_harmless_entry_never_counts() -> None:
     """The settings of a session may put the payload of our last commit on an OPTIMIZE that follows it."""
     carried = replace(commit(2, 7), effect=Effect.NONE)
-    assert truth([BIRTH, commit(1, 1), carried]).state == state(1)
-    assert truth([BIRTH, replace(carried, version=1)]).state == initial(1)
+    assert truth([CREATED, commit(1, 1), carried]).state == state(1)
+    assert truth([CREATED, replace(carried, version=1)]).state == initial(1)
 
 
 def test_counts_are_looked_at_once() -> None:
     wrong = _expecting(Counts(4, 0, 0), Counts(5, 0, 0))
     with pytest.raises(Bug):
-        truth([BIRTH, wrong])
-    assert truth([BIRTH, wrong], anchor(1, 1)).state == state(1), "it was confirmed before"
+        truth([CREATED, wrong])
+    assert truth([CREATED, wrong], anchor(1, 1)).state == state(1), "it was confirmed before"
 
 
 # Strangers
@@ -125,15 +128,15 @@ def test_counts_are_looked_at_once() -> None:
 @pytest.mark.parametrize(
     "log",
     [
-        [BIRTH, foreign(1)],
-        [BIRTH, commit(1, 1), foreign(2)],
-        [BIRTH, commit(1, 1), foreign(2), optimize(3)],
-        [BIRTH, foreign(1), commit(2, 1, planned_on=0)],
-        [BIRTH, commit(1, 1), foreign(2), commit(3, 2, planned_on=1)],
-        [BIRTH, commit(1, 1), Entry(2, Effect.WRITE)],
-        [BIRTH, commit(1, 1), commit(2, 1, generation_uuid=OTHERS)],
-        [BIRTH, commit(1, 1, generation_uuid=OTHERS)],
-        [BIRTH, commit(1, 1), Entry(2, Effect.BIRTH)],
+        [CREATED, foreign(1)],
+        [CREATED, commit(1, 1), foreign(2)],
+        [CREATED, commit(1, 1), foreign(2), optimize(3)],
+        [CREATED, foreign(1), commit(2, 1, planned_on=0)],
+        [CREATED, commit(1, 1), foreign(2), commit(3, 2, planned_on=1)],
+        [CREATED, commit(1, 1), Entry(2, Effect.WRITE)],
+        [CREATED, commit(1, 1), commit(2, 1, generation_uuid=OTHERS)],
+        [CREATED, commit(1, 1, generation_uuid=OTHERS)],
+        [CREATED, commit(1, 1), Entry(2, Effect.CREATED)],
     ],
 )
 @pytest.mark.parametrize("known", [None, anchor(0, 0), anchor(9, 9, OTHERS)])
@@ -147,18 +150,18 @@ def test_a_stranger_is_seen(log: list[Entry], known: Anchor | None) -> None:
 @pytest.mark.parametrize("known", [None, anchor(1, 1), anchor(2, 2)])
 def test_a_restored_target_is_touched(known: Anchor | None) -> None:
     with pytest.raises(TargetTouched):
-        truth([BIRTH, commit(1, 1), commit(2, 2), foreign(3)], known)
+        truth([CREATED, commit(1, 1), commit(2, 2), foreign(3)], known)
 
 
 # R33
 def test_a_log_that_went_back_is_touched() -> None:
     with pytest.raises(TargetTouched, match="older than the one that was confirmed"):
-        truth([BIRTH, commit(1, 1)], anchor(2, 2))
-    for log in ([BIRTH], [foreign(0)], [foreign(0), optimize(1)]):
+        truth([CREATED, commit(1, 1)], anchor(2, 2))
+    for log in ([CREATED], [foreign(0)], [foreign(0), optimize(1)]):
         with pytest.raises(TargetTouched, match="made anew"):
             truth(log, anchor(1, log[-1].version))
     with pytest.raises(TargetTouched, match="shorter"):
-        truth([BIRTH, commit(1, 1)], anchor(1, 5))
+        truth([CREATED, commit(1, 1)], anchor(1, 5))
     with pytest.raises(TargetTouched, match="gone"):
         truth([], anchor(1, 1))
 
@@ -178,7 +181,7 @@ def test_a_cleaned_log_still_tells_while_the_last_commit_is_there() -> None:
 
 def test_a_log_without_any_state_leaves_the_copy() -> None:
     confirmed = truth([optimize(8), optimize(9)], anchor(5, 7))
-    assert confirmed == Truth(state(5), 9, "", buried=True)
+    assert confirmed == Truth(state(5), 9, "", state_is_not_last_commit=True)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +192,7 @@ def test_a_log_without_any_state_leaves_the_copy() -> None:
         ([optimize(9)], anchor(5, 7)),
         ([commit(9, 5, planned_on=6)], None),
         ([commit(9, 5, planned_on=6)], anchor(4, 6)),
-        ([BIRTH, commit(1, 1), optimize(3)], None),
+        ([CREATED, commit(1, 1), optimize(3)], None),
     ],
 )
 def test_a_gap_in_what_must_be_checked_loses_the_state(log: list[Entry], known: Anchor | None) -> None:
@@ -200,8 +203,8 @@ def test_a_gap_in_what_must_be_checked_loses_the_state(log: list[Entry], known: 
 
 def test_the_copy_of_another_generation_is_no_copy() -> None:
     """After RESYNC the store may still hold the copy of the generation before."""
-    assert truth([BIRTH], anchor(9, 30, OTHERS)).state == initial(1)
-    assert truth([BIRTH, commit(1, 1)], anchor(9, 30, OTHERS)).state == state(1)
+    assert truth([CREATED], anchor(9, 30, OTHERS)).state == initial(1)
+    assert truth([CREATED, commit(1, 1)], anchor(9, 30, OTHERS)).state == state(1)
 
 
 # Counts
@@ -215,17 +218,17 @@ def _expecting(expected: Counts, counts: Counts) -> Entry:
 @pytest.mark.parametrize("counts", [Counts(1, 3, 1), Counts(1, 2, 2), Counts(0, 4, 0), Counts(0, 2, 1)])
 def test_a_change_that_met_several_rows_names_the_key(counts: Counts) -> None:
     with pytest.raises(KeyNotUnique, match="Expected"):
-        truth([BIRTH, _expecting(Counts(1, 2, 1), counts)])
+        truth([CREATED, _expecting(Counts(1, 2, 1), counts)])
 
 
 @pytest.mark.parametrize("counts", [Counts(2, 2, 1), Counts(1, 1, 1), Counts(0, 0, 0), Counts(2, 1, 2)])
 def test_other_wrong_counts_are_a_bug(counts: Counts) -> None:
     with pytest.raises(Bug):
-        truth([BIRTH, _expecting(Counts(1, 2, 1), counts)])
+        truth([CREATED, _expecting(Counts(1, 2, 1), counts)])
 
 
 def test_right_counts_pass() -> None:
-    assert truth([BIRTH, _expecting(Counts(1, 2, 1), Counts(1, 2, 1))]).state == state(1)
+    assert truth([CREATED, _expecting(Counts(1, 2, 1), Counts(1, 2, 1))]).state == state(1)
 
 
 # Properties
@@ -234,7 +237,7 @@ def test_right_counts_pass() -> None:
 @st.composite
 def own_logs(draw: st.DrawFn) -> tuple[list[Entry], int]:
     """A log of our commits and harmless ones, and the last step in it. Some were planned before the harmless ones."""
-    log, step, seen = [BIRTH], 0, 0
+    log, step, seen = [CREATED], 0, 0
     for version in range(1, draw(st.integers(1, 12))):
         if draw(st.booleans()):
             log.append(optimize(version))
@@ -251,7 +254,7 @@ def test_of_our_own_log_the_last_step_is_true(made: tuple[list[Entry], int]) -> 
     confirmed = truth(log)
     assert confirmed.state.step == step
     assert confirmed.checked == log[-1].version
-    assert confirmed.buried == (step > 0 and log[-1].effect is Effect.NONE)
+    assert confirmed.state_is_not_last_commit == (step > 0 and log[-1].effect is Effect.NONE)
 
 
 @given(own_logs(), st.data())

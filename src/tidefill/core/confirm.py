@@ -17,14 +17,14 @@ from typing import Any
 from tidefill.core.state import JobState, initial, state_from_json, state_to_json
 from tidefill.errors import Bug, KeyNotUnique, StateLost, StateUnreadable, TargetTouched
 
-UNBORN = -1  # the version that a step is planned on that makes the table
+NO_TABLE = -1  # the version that a step is planned on that makes the table
 
 
 class Effect(Enum):
-    """What a commit did to the data of the target, by its operation. BIRTH is the creation of an empty table; mostly
+    """What a commit did to the data of the target, by its operation. CREATED is the creation of an empty table; mostly
     the first WRITE makes it."""
 
-    BIRTH = "birth"
+    CREATED = "birth"
     WRITE = "write"
     NONE = "none"
     FOREIGN = "foreign"
@@ -77,7 +77,7 @@ class Truth:
     state: JobState
     checked: int
     commit_uuid: str
-    buried: bool
+    state_is_not_last_commit: bool
     inserted: int = 0
 
     def anchor(self, generation_uuid: str) -> Anchor:
@@ -99,8 +99,8 @@ def confirm(log: Sequence[Entry], generation: int, generation_uuid: str, anchor:
     _refuse_foreign(log, since, generation_uuid)
     if not already_checked:
         _refuse_wrong_counts(entry, payload)
-    buried = log[-1].version > entry.version
-    return Truth(payload.state, log[-1].version, payload.commit_uuid, buried, entry.counts.inserted)
+    state_is_not_last_commit = log[-1].version > entry.version
+    return Truth(payload.state, log[-1].version, payload.commit_uuid, state_is_not_last_commit, entry.counts.inserted)
 
 
 def _newest(log: Sequence[Entry], generation_uuid: str) -> tuple[Entry, Payload] | None:
@@ -119,15 +119,15 @@ def _without_payload(log: Sequence[Entry], generation: int, known: Anchor | None
     if not log:
         if started:
             raise _touched("it is gone")
-        return Truth(initial(generation), UNBORN, "", buried=False)
+        return Truth(initial(generation), NO_TABLE, "", state_is_not_last_commit=False)
     if known is not None:
         if started and log[0].version == 0:
             raise _touched("it was made anew: its log begins, without a commit of this job")
         _refuse_foreign(log, known.checked, known.generation_uuid)
-        return Truth(known.state, log[-1].version, "", buried=started)
-    if log[0].effect is Effect.BIRTH:
+        return Truth(known.state, log[-1].version, "", state_is_not_last_commit=started)
+    if log[0].effect is Effect.CREATED:
         _refuse_foreign(log, log[0].version, "")
-        return Truth(initial(generation), log[-1].version, "", buried=False)
+        return Truth(initial(generation), log[-1].version, "", state_is_not_last_commit=False)
     raise StateLost(
         "nothing tells where the job is",
         detail="The target's log was cleaned past the last state, and the store has no copy of it.",
@@ -150,7 +150,7 @@ def _refuse_foreign(log: Sequence[Entry], since: int, generation_uuid: str) -> N
     for entry in later:
         ours = entry.payload is not None and entry.payload.generation_uuid == generation_uuid
         written = entry.effect is Effect.WRITE and ours
-        made = entry.effect is Effect.BIRTH and entry.version == 0
+        made = entry.effect is Effect.CREATED and entry.version == 0
         if not (written or made or entry.effect is Effect.NONE):
             raise _touched(f"version {entry.version} of the target is not a commit of this job")
 

@@ -133,7 +133,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Glimpse:
+class CheapLook:
     """The cheap part of a look, from which follows what else has to be looked at. `in_step`: others go to the same
     versions, and have to be told of each. `held`: what newer versions than these heads have to wait for. `read`: there
     are others who follow the target's changes."""
@@ -141,14 +141,14 @@ class Glimpse:
     phase: Phase
     tables: Mapping[Table, TableSeen]
     pace: Pace = field(default_factory=Pace)
-    renew: bool = False
+    rewrite_state: bool = False
     in_step: bool = False
     held: Reason | None = None
     read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookRequest:
     """What else the plan needs to know. `whole_rows`: where there are no more rows than that, all of them are taken in
     at once, so the greatest keys need not be known: END stands for them."""
 
@@ -160,10 +160,10 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Look:
     """One look at the world. `share`: how many rows were written since, of those that there are."""
 
-    glimpse: Glimpse
+    glimpse: CheapLook
     changed: Changed = Changed.NOTHING
     greatest: Mapping[Occurrence, Key | None] = field(default_factory=dict)
     bounds: Mapping[Occurrence, Mapping[Split, tuple[Key, ...]]] = field(default_factory=dict)
@@ -205,27 +205,27 @@ class Finish:
 Plan: TypeAlias = Step | Wait | Verify | Finish
 
 
-def plan_look(state: JobState, glimpse: Glimpse, knobs: Knobs, shape: Shape) -> Look:
+def plan_look(state: JobState, glimpse: CheapLook, knobs: Knobs, shape: Shape) -> LookRequest:
     """What has to be looked at before the next step can be planned; looking costs, so no more than that."""
     if knobs.paused:
-        return Look()
+        return LookRequest()
     if state.step == 0:
-        return Look(greatest=True, whole_rows=glimpse.pace.whole_rows if _is_wished(glimpse, knobs) else 0)
+        return LookRequest(greatest=True, whole_rows=glimpse.pace.whole_rows if _is_wished(glimpse, knobs) else 0)
     if _may_fill(state, glimpse, knobs):
         forward_matters = not _readable(glimpse) or _forward_due(glimpse, knobs)
-        return Look(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
+        return LookRequest(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
     if plan_at_once(state, glimpse.phase, knobs) or _may_verify(glimpse):
-        return Look()
+        return LookRequest()
     moved, due = _moved(state, glimpse), knobs.target_lag_s <= glimpse.pace.since_commit_s
-    return Look(changed=moved, share=moved and due and not shape.anew and _may_be_anew(state, glimpse))
+    return LookRequest(changed=moved, share=moved and due and not shape.anew and _may_be_anew(state, glimpse))
 
 
-def plan_first_look(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Look:
+def plan_first_look(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> LookRequest:
     """What else the first step needs to know, once the greatest keys are seen."""
     begun = _begun(state, seen, shape)
     if shape.appends and shape.starts_empty and _may_fill(begun, seen.glimpse, knobs):
-        return Look(splits=_next_splits(begun, knobs, shape))
-    return Look()
+        return LookRequest(splits=_next_splits(begun, knobs, shape))
+    return LookRequest()
 
 
 def plan_at_once(state: JobState, phase: Phase, knobs: Knobs) -> Finish | None:
@@ -233,14 +233,14 @@ def plan_at_once(state: JobState, phase: Phase, knobs: Knobs) -> Finish | None:
     return Finish() if phase is Phase.FILLING and state.finished() and not knobs.paused else None
 
 
-def plan_step(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
+def plan_step(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     """The next step, or what to wait for."""
     glimpse = seen.glimpse
     if state.step == 0:
         return _first(state, seen, knobs, shape) if not knobs.paused else Wait(Reason.PAUSED)
     _refuse_another_upstream(state, glimpse)
     if knobs.paused:
-        return _renewal(state) if glimpse.renew else Wait(Reason.PAUSED)
+        return _renewal(state) if glimpse.rewrite_state else Wait(Reason.PAUSED)
     if _may_fill(state, glimpse, knobs):
         return _fill(state, seen, knobs, shape)
     if _may_verify(glimpse):
@@ -248,11 +248,11 @@ def plan_step(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     return plan_at_once(state, glimpse.phase, knobs) or _forward(state, seen, knobs, shape)
 
 
-def _may_verify(glimpse: Glimpse) -> bool:
+def _may_verify(glimpse: CheapLook) -> bool:
     return glimpse.phase is Phase.VERIFYING and _readable(glimpse)
 
 
-def _first(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
+def _first(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Step:
     """Fix the work, and take in the first chunks if they can be appended. Where there are outputs without any chunk,
     they are the first; where there is little to fill, all of them are."""
     begun = _begun(state, seen, shape)
@@ -261,7 +261,7 @@ def _first(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
     return _next_chunks(begun, seen, knobs, shape) if seen.bounds else Step(begun.versions, begun.coverage)
 
 
-def _begun(state: JobState, seen: Seen, shape: Shape) -> JobState:
+def _begun(state: JobState, seen: Look, shape: Shape) -> JobState:
     """What lies above the greatest key is Done at once, and so is every occurrence taken whole."""
     walked = {name: greatest for name, greatest in seen.greatest.items() if greatest != END}
     coverage = {
@@ -270,7 +270,7 @@ def _begun(state: JobState, seen: Seen, shape: Shape) -> JobState:
     return replace(state, versions={table: look.head for table, look in seen.glimpse.tables.items()}, coverage=coverage)
 
 
-def _fill(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wait:
+def _fill(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Step | Wait:
     glimpse = seen.glimpse
     if _stuck(state, glimpse):
         return Wait(Reason.NEWER_VERSION)
@@ -289,7 +289,7 @@ def _fill(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wai
     return Step(heads, state.coverage, write=Write.MERGE)
 
 
-def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
+def _forward(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     """Nothing may be filled: keep what is covered fresh."""
     glimpse = seen.glimpse
     heads = _heads(state, glimpse)
@@ -301,7 +301,7 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
         return Step(heads, state.coverage, write=Write.REPLACE if anew else Write.MERGE)
     if verifying:
         return Verify(heads)
-    if glimpse.renew:
+    if glimpse.rewrite_state:
         return _renewal(state)
     told = glimpse.in_step and glimpse.phase is Phase.LIVE and lag_left_s <= 0
     if (urgent or told) and _moved(state, glimpse) and seen.changed is Changed.NOTHING:
@@ -317,7 +317,7 @@ def _forward(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Plan:
     return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
 
 
-def _may_be_anew(state: JobState, glimpse: Glimpse) -> bool:
+def _may_be_anew(state: JobState, glimpse: CheapLook) -> bool:
     """Whether all of the target may change in one step: everything is covered, and nobody follows its changes."""
     return glimpse.phase is Phase.LIVE and state.finished() and not glimpse.read
 
@@ -327,7 +327,7 @@ def _renewal(state: JobState) -> Step:
     return Step(state.versions, state.coverage)
 
 
-def _next_chunks(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
+def _next_chunks(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Step:
     """A fill at the state's versions: one chunk from each of up to `parallelism` splits. Where there are fewer, the
     largest is cut at an offered bound. The occurrences are walked one after the other."""
     name = _walked_now(state, shape)
@@ -388,48 +388,48 @@ def _group_bound(bound: Key, shape: Shape) -> Key:
     return end_of_group(bound, shape.group_columns) if shape.group_columns else bound
 
 
-def _may_fill(state: JobState, glimpse: Glimpse, knobs: Knobs) -> bool:
+def _may_fill(state: JobState, glimpse: CheapLook, knobs: Knobs) -> bool:
     return not state.finished() and _is_wished(glimpse, knobs)
 
 
-def _is_wished(glimpse: Glimpse, knobs: Knobs) -> bool:
+def _is_wished(glimpse: CheapLook, knobs: Knobs) -> bool:
     """Whether the user and his limits let anything be filled."""
     return not knobs.fill_paused and glimpse.pace.chunks_allowed > 0 and not held_back(glimpse, knobs)
 
 
-def held_back(glimpse: Glimpse, knobs: Knobs) -> bool:
+def held_back(glimpse: CheapLook, knobs: Knobs) -> bool:
     """Whether so much of a log is kept that nothing is filled."""
     return any(budget.holds_back(kept, knobs.wal_budget) for kept in kept_logs(glimpse))
 
 
-def kept_logs(glimpse: Glimpse) -> list[Kept]:
+def kept_logs(glimpse: CheapLook) -> list[Kept]:
     """Of the tables that keep one for the job."""
     return [look.kept for look in glimpse.tables.values() if look.kept is not None]
 
 
-def _readable(glimpse: Glimpse) -> bool:
+def _readable(glimpse: CheapLook) -> bool:
     return all(look.readable for look in glimpse.tables.values())
 
 
-def _stuck(state: JobState, glimpse: Glimpse) -> bool:
+def _stuck(state: JobState, glimpse: CheapLook) -> bool:
     """A version cannot be read, and the head that was polled is no newer."""
     return any(
         not look.readable and not newer(look.head, state.versions[table]) for table, look in glimpse.tables.items()
     )
 
 
-def _pressing(glimpse: Glimpse, knobs: Knobs) -> bool:
+def _pressing(glimpse: CheapLook, knobs: Knobs) -> bool:
     runs_short = any(look.pressing for look in glimpse.tables.values())
     return runs_short or any(budget.presses(kept, knobs.wal_budget) for kept in kept_logs(glimpse))
 
 
-def _release_due(state: JobState, glimpse: Glimpse, knobs: Knobs) -> bool:
+def _release_due(state: JobState, glimpse: CheapLook, knobs: Knobs) -> bool:
     """While the fill is held back: a log is let go by commits alone, also after those who kept it have ended."""
     waits = not state.finished() and held_back(glimpse, knobs)
     return waits and glimpse.pace.since_commit_s >= RELEASE_EVERY_S
 
 
-def _forward_due(glimpse: Glimpse, knobs: Knobs) -> bool:
+def _forward_due(glimpse: CheapLook, knobs: Knobs) -> bool:
     """While filling at a readable version: history runs short, or changes have not had their fifth of the time."""
     pace = glimpse.pace
     spent_s = pace.forward_s + pace.last_forward_s
@@ -437,11 +437,11 @@ def _forward_due(glimpse: Glimpse, knobs: Knobs) -> bool:
     return not pace.forwarded_last and (_pressing(glimpse, knobs) or not has_its_share)
 
 
-def _moved(state: JobState, glimpse: Glimpse) -> bool:
+def _moved(state: JobState, glimpse: CheapLook) -> bool:
     return any(newer(look.head, state.versions[table]) for table, look in glimpse.tables.items())
 
 
-def _heads(state: JobState, glimpse: Glimpse) -> dict[Table, Version]:
+def _heads(state: JobState, glimpse: CheapLook) -> dict[Table, Version]:
     """The newest version of each table; a polled head that is older than the state's is not taken."""
     return {
         table: look.head if look.head.point.includes(state.versions[table].point) else state.versions[table]
@@ -449,7 +449,7 @@ def _heads(state: JobState, glimpse: Glimpse) -> dict[Table, Version]:
     }
 
 
-def _refuse_another_upstream(state: JobState, glimpse: Glimpse) -> None:
+def _refuse_another_upstream(state: JobState, glimpse: CheapLook) -> None:
     for table, look in glimpse.tables.items():
         known = state.versions[table]
         if look.head.identity != known.identity:

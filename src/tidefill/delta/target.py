@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
-from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
+from tidefill.core.confirm import NO_TABLE, Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
 from tidefill.delta.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
@@ -40,7 +40,7 @@ from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
-from tidefill.spark.session import having_set, without_conclusions
+from tidefill.spark.session import having_set, without_constraint_propagation
 from tidefill.spark.widening import holds, widened
 
 RECENT_COMMITS = 20
@@ -183,7 +183,7 @@ class DeltaTarget:
 
     def commit(self, write: TargetWrite[DataFrame], payload: Payload) -> None:
         """One commit; the change set of a MERGE is evaluated once and kept while it is counted and written."""
-        if payload.planned_on == UNBORN:
+        if payload.planned_on == NO_TABLE:
             if not isinstance(write, Merge):
                 self._write(_bare(write.rows), "error", payload)
                 return
@@ -197,7 +197,7 @@ class DeltaTarget:
             case Replace(rows):
                 self._write(rows, "overwrite", payload)
             case Merge(changes, False, (first, last)):
-                self._merge_sight_unseen(changes, payload, first, last)
+                self._merge_uncounted(changes, payload, first, last)
             case Merge(changes, exact):
                 self._merge(changes, payload, exact=exact)
             case never:
@@ -249,7 +249,7 @@ class DeltaTarget:
             finally:
                 kept.unpersist()
 
-    def _merge_sight_unseen(self, changes: DataFrame, payload: Payload, first: int, last: int) -> None:
+    def _merge_uncounted(self, changes: DataFrame, payload: Payload, first: int, last: int) -> None:
         """Nobody asks how many there are, and it is known where: Delta evaluates them, once."""
         with self._translated():
             self._follow(changes.drop(MARK).schema)
@@ -261,7 +261,7 @@ class DeltaTarget:
         session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
         changes.createOrReplaceTempView(view)
         try:
-            with _carrying(session, payload), without_conclusions(session):
+            with _carrying(session, payload), without_constraint_propagation(session):
                 session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
         finally:
             session.catalog.dropTempView(view)
@@ -383,7 +383,7 @@ def _entry(row: Row) -> Entry:
     operation, payload = row["operation"], payload_from_text(row["userMetadata"])
     version = int(row["version"])
     if operation == "CREATE TABLE" and version == 0:
-        return Entry(version, Effect.BIRTH)
+        return Entry(version, Effect.CREATED)
     if operation in HARMLESS or _keeps_the_feed(operation, row["operationParameters"] or {}):
         return Entry(version, Effect.NONE, payload)
     if operation in WRITES and payload is not None:

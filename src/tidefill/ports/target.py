@@ -16,7 +16,7 @@ F = TypeVar("F")
 class Target(Protocol[F]):
     """The table that a job writes: a commit is atomic, carries the payload, and is fenced by generation and step: a
     step number that was committed before is skipped in silence (read the log to know), a concurrent commit raises
-    CommitConflict, and Unavailable means that the outcome is unknown. A step that was planned on UNBORN makes the
+    CommitConflict, and Unavailable means that the outcome is unknown. A step that was planned on NO_TABLE makes the
     table; if somebody else has made it by then, it is skipped too or raises CommitConflict."""
 
     resources: tuple[Resource, ...]

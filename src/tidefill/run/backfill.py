@@ -19,11 +19,11 @@ from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.step import (
     Changed,
-    Glimpse,
+    CheapLook,
     Knobs,
     Look,
+    LookRequest,
     Pace,
-    Seen,
     Step,
     TableSeen,
     Write,
@@ -121,7 +121,7 @@ class Backfill(Generic[F]):
         """About how many rows are to be filled."""
         return sum(self._upstreams[self.shape.tables[name]].estimate() for name in self.shape.walked)
 
-    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float, step: InStep = ALONE) -> Glimpse:
+    def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float, step: InStep = ALONE) -> CheapLook:
         """The heads of all tables as far as they may be taken, and whether the state's versions can still be read."""
         tables = {table: self._glimpse_table(table, truth.state, now_s) for table in self._upstreams}
         newest = {table: seen.head for table, seen in tables.items()}
@@ -129,7 +129,7 @@ class Backfill(Generic[F]):
         heads = self._agreed(allowed, truth.state.versions)
         held = Reason.INPUTS if heads != allowed else Reason.SIBLINGS if heads != newest else None
         seen = {table: replace(look, head=heads[table]) for table, look in tables.items()}
-        return Glimpse(job.phase(), seen, pace, truth.buried, step.member, held, step.read)
+        return CheapLook(job.phase(), seen, pace, truth.state_is_not_last_commit, step.member, held, step.read)
 
     def _agreed(self, heads: Mapping[Table, Version], known: Mapping[Table, Version]) -> Mapping[Table, Version]:
         """The newest that may be taken together; those that are known if there are no newer ones. A polled head that is
@@ -185,22 +185,22 @@ class Backfill(Generic[F]):
         self.close_heads()
         self._let_go()
 
-    def look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen:
+    def look(self, truth: Truth, glimpse: CheapLook, knobs: Knobs) -> Look:
         """All that the plan needs, and no more."""
         with self._saying_what_is_lost({table: seen.head for table, seen in glimpse.tables.items()}):
             return self._look(truth, glimpse, knobs)
 
-    def _look(self, truth: Truth, glimpse: Glimpse, knobs: Knobs) -> Seen:
+    def _look(self, truth: Truth, glimpse: CheapLook, knobs: Knobs) -> Look:
         asked = plan_look(truth.state, glimpse, knobs, self.shape)
         if asked.greatest:
-            ends = Seen(glimpse, greatest=self._look_at_ends(glimpse, asked.whole_rows))
+            ends = Look(glimpse, greatest=self._look_at_ends(glimpse, asked.whole_rows))
             asked = plan_first_look(truth.state, ends, knobs, self.shape)
             return replace(ends, bounds=self._look_at_bounds(glimpse, asked))
         changed = self._look_at_changes(truth.state, glimpse, asked)
         share = self._share(truth.state, glimpse) if asked.share and changed is Changed.SOME else 0.0
-        return Seen(glimpse, changed=changed, bounds=self._look_at_bounds(glimpse, asked), share=share)
+        return Look(glimpse, changed=changed, bounds=self._look_at_bounds(glimpse, asked), share=share)
 
-    def _share(self, state: JobState, glimpse: Glimpse) -> float:
+    def _share(self, state: JobState, glimpse: CheapLook) -> float:
         heads = {table: look.head for table, look in glimpse.tables.items()}
         moved = [table for table, head in heads.items() if newer(head, state.versions[table])]
         written = sum(self._upstreams[table].written(state.versions[table], heads[table]) for table in moved)
@@ -208,7 +208,7 @@ class Backfill(Generic[F]):
             return 0.0
         return written / max(1, sum(self._upstreams[table].count(head) for table, head in heads.items()))
 
-    def _look_at_bounds(self, glimpse: Glimpse, asked: Look) -> dict[Occurrence, dict[Split, tuple[Key, ...]]]:
+    def _look_at_bounds(self, glimpse: CheapLook, asked: LookRequest) -> dict[Occurrence, dict[Split, tuple[Key, ...]]]:
         rows = glimpse.pace.chunk_rows
         return {
             name: {
@@ -217,7 +217,7 @@ class Backfill(Generic[F]):
             for name, splits in asked.splits.items()
         }
 
-    def _look_at_ends(self, glimpse: Glimpse, whole_rows: int) -> dict[Occurrence, Key | None]:
+    def _look_at_ends(self, glimpse: CheapLook, whole_rows: int) -> dict[Occurrence, Key | None]:
         """The greatest keys; END where everything is taken in at once. (Versions that do not last belong to servers,
         which count nothing exactly, and know their greatest key by its index.)"""
         walked = {name: (self._upstream(name), self._head_of(name, glimpse)) for name in self.shape.walked}
@@ -226,7 +226,7 @@ class Backfill(Generic[F]):
             return dict.fromkeys(walked, END)
         return {name: upstream.greatest(head) for name, (upstream, head) in walked.items()}
 
-    def _look_at_changes(self, state: JobState, glimpse: Glimpse, asked: Look) -> Changed:
+    def _look_at_changes(self, state: JobState, glimpse: CheapLook, asked: LookRequest) -> Changed:
         worst = Changed.NOTHING
         for name, table in self.shape.tables.items() if asked.changed else ():
             head, at = glimpse.tables[table].head, state.versions[table]
@@ -238,7 +238,7 @@ class Backfill(Generic[F]):
     def _upstream(self, name: Occurrence) -> Upstream[F]:
         return self._upstreams[self.shape.tables[name]]
 
-    def _head_of(self, name: Occurrence, glimpse: Glimpse) -> Version:
+    def _head_of(self, name: Occurrence, glimpse: CheapLook) -> Version:
         return glimpse.tables[self.shape.tables[name]].head
 
     def execute(self, job: Job, truth: Truth, step: Step) -> Truth:

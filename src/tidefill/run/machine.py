@@ -14,13 +14,13 @@ from typing import Generic, TypeVar, assert_never
 
 from tidefill.core import sizing, step, throttle
 from tidefill.core.budget import size_text
-from tidefill.core.confirm import UNBORN, Truth, anchor_from_text, anchor_to_json, parsed
+from tidefill.core.confirm import NO_TABLE, Truth, anchor_from_text, anchor_to_json, parsed
 from tidefill.core.keys import Key, key_to_json
 from tidefill.core.progress import Lag
 from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState, Table
-from tidefill.core.step import Glimpse, Knobs, Pace, Seen, Write, kept_logs
+from tidefill.core.step import CheapLook, Knobs, Look, Pace, Write, kept_logs
 from tidefill.core.throttle import Bucket
 from tidefill.core.version import Version, version_from_json, version_to_json
 from tidefill.errors import NotYet, TidefillError, Unavailable
@@ -68,7 +68,7 @@ class BackfillMachine(Generic[F]):
         return Outcome(truth, ahead=truth.state.step > (0 if anchor is None else anchor.state.step))
 
     def plan(self, job: Job, truth: Truth, round: Round) -> Plan:
-        """Look, then ask the planner."""
+        """LookRequest, then ask the planner."""
         pace, knobs = self._pace_now(job, round.now_s), _knobs(job, round)
         if step.plan_at_once(truth.state, job.phase(), knobs) is not None:
             return Finish()
@@ -80,7 +80,7 @@ class BackfillMachine(Generic[F]):
         self._notices = (*_notices(job, glimpse), *self._backfill.notices())
         return self._planned(truth.state, seen, knobs, round.now_s)
 
-    def _planned(self, state: JobState, seen: Seen, knobs: Knobs, now_s: float) -> Plan:
+    def _planned(self, state: JobState, seen: Look, knobs: Knobs, now_s: float) -> Plan:
         planned = step.plan_step(state, seen, knobs, self._backfill.shape)
         match planned:
             case step.Step():
@@ -128,7 +128,7 @@ class BackfillMachine(Generic[F]):
         self._account(job, planned, after, max(0.0, ended_s - began_s), ended_s)
         full = planned.write is Write.REPLACE and share >= step.ANEW_SHARE
         events = (f"computed anew: {min(share, 1):.0%} of what it reads was written",) if full else ()
-        return Outcome(after, made=truth.checked == UNBORN, events=events)
+        return Outcome(after, made=truth.checked == NO_TABLE, events=events)
 
     def _account(self, job: Job, planned: step.Step, after: Truth, took_s: float, ended_s: float) -> None:
         """Time and rows, for the sizes and shares of the steps to come."""
@@ -229,7 +229,7 @@ def _doing(state: JobState, planned: step.Step, began_s: float, usual_s: float) 
     return Doing(step.kind_of(state, planned).value, began_s, len(chunks), planned.rows, ranges, usual_s)
 
 
-def _released(reason: Reason, glimpse: Glimpse) -> str:
+def _released(reason: Reason, glimpse: CheapLook) -> str:
     """A job that is up to date needs nothing of its upstreams' logs up to their heads: nothing in them was its own. A
     job that still has something to fill may yet fill at its own version."""
     heads = {table: look.head for table, look in glimpse.tables.items()}
@@ -243,7 +243,7 @@ def _versions_from_text(text: str) -> dict[Table, Version]:
     return {table: version_from_json(data) for table, data in parsed(text).items()} if text else {}
 
 
-def _notices(job: Job, glimpse: Glimpse) -> list[str]:
+def _notices(job: Job, glimpse: CheapLook) -> list[str]:
     pressing = [table for table, look in glimpse.tables.items() if look.pressing]
     notices = [f"half of the time for which {table} keeps its history is over" for table in pressing]
     allowed = job.settings.wal_budget
@@ -252,7 +252,7 @@ def _notices(job: Job, glimpse: Glimpse) -> list[str]:
     return notices
 
 
-def _lag(state: JobState, glimpse: Glimpse) -> Lag:
+def _lag(state: JobState, glimpse: CheapLook) -> Lag:
     """Of the table that is furthest behind."""
     known = {table: at.point for table, at in state.versions.items()}
     behind = [known[table].lag_to(look.head.point) for table, look in glimpse.tables.items() if table in known]

@@ -21,7 +21,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.judge import COMPILED, by_text
 from tidefill.spark.keeping import Kept
 from tidefill.spark.names import quoted
-from tidefill.spark.session import without_conclusions
+from tidefill.spark.session import without_constraint_propagation
 from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading
 from tidefill.views.plan.plan import TARGET, ViewPlan
@@ -137,7 +137,7 @@ class View:
                 else:
                     inputs[stage.name] = self._kept.keep(found)
             last = statement(self._session, script.last, inputs, constants)
-            with nullcontext() if _reads_inputs(script.last) else without_conclusions(self._session):
+            with nullcontext() if _reads_inputs(script.last) else without_constraint_propagation(self._session):
                 return Merge(self._kept.plan(last), exact=True)
 
     def let_go(self) -> None:

@@ -127,7 +127,7 @@ def having_set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
                 spark.conf.set(name, was)
 
 
-def without_conclusions(spark: SparkSession) -> AbstractContextManager[None]:
+def without_constraint_propagation(spark: SparkSession) -> AbstractContextManager[None]:
     """Statements are planned without a search for what must hold on one side of a join because it holds on the other.
     With many columns that takes longer than a small statement itself, and where its tables are bounded by constants
     there is little to find."""

@@ -13,13 +13,13 @@ from tidefill.core.keys import Key
 from tidefill.core.state import JobState, initial
 from tidefill.core.step import (
     Changed,
+    CheapLook,
     Finish,
-    Glimpse,
     Knobs,
+    Look,
     Pace,
     Phase,
     Plan,
-    Seen,
     Shape,
     Step,
     TableSeen,
@@ -40,7 +40,7 @@ class Turn:
     before, between, on and behind all bounds."""
 
     before: JobState
-    seen: Seen
+    seen: Look
     knobs: Knobs
     plan: Plan
     after: JobState
@@ -80,11 +80,11 @@ class Adversary:
     def place(self, number: int) -> Key:
         return Key((number // 3, number)) if self.shape.group_columns else key(number)
 
-    def glimpse(self, before: JobState) -> Glimpse:
+    def glimpse(self, before: JobState) -> CheapLook:
         self.newest += self.chance.choice((0, 1, 1, 2))
         tables = {name: self._table(before.versions.get(name)) for name in set(self.shape.tables.values())}
         allowed = self.chance.choice((1, 2, 9) if self.calm else (0, 1, 2, 9, 9))
-        return Glimpse(Phase.FILLING, tables, replace(self.pace, chunks_allowed=allowed, chunk_rows=2))
+        return CheapLook(Phase.FILLING, tables, replace(self.pace, chunks_allowed=allowed, chunk_rows=2))
 
     def _table(self, known: Version | None) -> TableSeen:
         head = Version("id", self.point(self.newest - self.chance.choice((0, 0, 0, 1, 3))))
@@ -92,14 +92,14 @@ class Adversary:
         kept = None if self.calm else Kept(self.chance.choice((0, 9, 12)), self.chance.choice((0, 9)))
         return TableSeen(head, readable, pressing=not self.calm and self.chance.random() < 0.3, kept=kept)
 
-    def look(self, before: JobState, glimpse: Glimpse, knobs: Knobs) -> Seen:
+    def look(self, before: JobState, glimpse: CheapLook, knobs: Knobs) -> Look:
         """Answers what was asked, and nothing else."""
         asked = plan_look(before, glimpse, knobs, self.shape)
         if asked.greatest:
-            return Seen(glimpse, greatest={name: self.chance.choice(self._greatest()) for name in self.shape.walked})
+            return Look(glimpse, greatest={name: self.chance.choice(self._greatest()) for name in self.shape.walked})
         changed = self.chance.choice((Changed.NOTHING, Changed.SOME, Changed.SOME, Changed.ALL))
         bounds = {name: {split: self._offer(split) for split in splits} for name, splits in asked.splits.items()}
-        return Seen(glimpse, changed if asked.changed else Changed.NOTHING, bounds=bounds)
+        return Look(glimpse, changed if asked.changed else Changed.NOTHING, bounds=bounds)
 
     def _greatest(self) -> tuple[Key | None, ...]:
         return (None, self.place(0), self.place(LAST), self.place(LAST), self.place(LAST))

@@ -6,7 +6,7 @@ from tidefill.core import walk
 from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
-from tidefill.core.step import Changed, Glimpse, Knobs, Pace, Phase, Plan, Seen, Shape, Step, TableSeen, Write
+from tidefill.core.step import Changed, CheapLook, Knobs, Look, Pace, Phase, Plan, Shape, Step, TableSeen, Write
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import DONE, Coverage, Range, Split, Upto
 
@@ -45,14 +45,14 @@ def glimpse(
     pressing: bool = False,
     pace: Pace = HAS_ITS_SHARE,
     phase: Phase = Phase.FILLING,
-    renew: bool = False,
+    rewrite_state: bool = False,
     kept: Kept | None = None,
-) -> Glimpse:
-    return Glimpse(phase, {"t": TableSeen(version(head), readable, pressing, kept=kept)}, pace, renew)
+) -> CheapLook:
+    return CheapLook(phase, {"t": TableSeen(version(head), readable, pressing, kept=kept)}, pace, rewrite_state)
 
 
-def seen(look: Glimpse, changed: Changed = Changed.NOTHING, offered: Mapping[Split, tuple[Key, ...]] = {}) -> Seen:
-    return Seen(look, changed, bounds={"t": offered})
+def seen(look: CheapLook, changed: Changed = Changed.NOTHING, offered: Mapping[Split, tuple[Key, ...]] = {}) -> Look:
+    return Look(look, changed, bounds={"t": offered})
 
 
 def chunks(plan: Plan) -> tuple[Range, ...]:

@@ -27,7 +27,19 @@ from tests.core.step.examples import (
 from tidefill.core import walk
 from tidefill.core.keys import TOP, Key
 from tidefill.core.state import JobState
-from tidefill.core.step import Changed, Glimpse, Knobs, Phase, Seen, Step, TableSeen, Write, apply, plan_look, plan_step
+from tidefill.core.step import (
+    Changed,
+    CheapLook,
+    Knobs,
+    Look,
+    Phase,
+    Step,
+    TableSeen,
+    Write,
+    apply,
+    plan_look,
+    plan_step,
+)
 from tidefill.core.walk import DONE, Range, Split, Upto
 
 
@@ -106,12 +118,12 @@ def test_a_fill_that_is_no_append_is_a_merge() -> None:
 def test_occurrences_are_walked_one_after_the_other() -> None:
     versions = {"t": version(5), "u": version(8)}
     both = {name: TableSeen(versions[name], readable=True) for name in versions}
-    look = Glimpse(Phase.FILLING, both, HAS_ITS_SHARE)
+    look = CheapLook(Phase.FILLING, both, HAS_ITS_SHARE)
     split = Split(None, key(9))
     for name, other in (("a", walk.start(key(9))), ("b", walk.whole())):
         before = JobState(1, 3, versions, {"a": other, "b": walk.start(key(9))})
         assert plan_look(before, look, ONE, UNION).splits == {name: (split,)}
-        step = plan_step(before, Seen(look, bounds={name: {split: ()}}), ONE, UNION)
+        step = plan_step(before, Look(look, bounds={name: {split: ()}}), ONE, UNION)
         assert isinstance(step, Step)
         assert list(step.chunks) == [name]
         assert walk.finished(apply(before, step).coverage[name])

@@ -31,9 +31,9 @@ from tidefill.core.step import (
     Finish,
     Knobs,
     Look,
+    LookRequest,
     Pace,
     Phase,
-    Seen,
     Shape,
     Step,
     Wait,
@@ -49,17 +49,17 @@ from tidefill.core.walk import Range, Upto
 
 def test_the_first_step_fixes_the_work() -> None:
     look = glimpse(head=7)
-    assert plan_look(initial(1), look, ONE, REPLICA) == Look(greatest=True)
-    step = plan_step(initial(1), Seen(look, greatest={"t": key(20)}), ONE, REPLICA)
+    assert plan_look(initial(1), look, ONE, REPLICA) == LookRequest(greatest=True)
+    step = plan_step(initial(1), Look(look, greatest={"t": key(20)}), ONE, REPLICA)
     assert step == Step({"t": version(7)}, {"t": walk.start(key(20))})
     assert isinstance(step, Step)
     assert apply(initial(1), step) == JobState(1, 1, {"t": version(7)}, {"t": walk.start(key(20))})
 
 
 def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -> None:
-    ends = Seen(glimpse(head=7), greatest={"t": key(20)})
+    ends = Look(glimpse(head=7), greatest={"t": key(20)})
     below, above = walk.start(key(20))
-    assert plan_first_look(initial(1), ends, ONE, REPLICA) == Look(splits={"t": (below,)})
+    assert plan_first_look(initial(1), ends, ONE, REPLICA) == LookRequest(splits={"t": (below,)})
     step = plan_step(initial(1), replace(ends, bounds={"t": {below: keys(5, 9)}}), ONE, REPLICA)
     assert isinstance(step, Step)
     assert step.write is Write.APPEND
@@ -68,20 +68,20 @@ def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -
     for_none = [
         (ends, Knobs(fill_paused=True), REPLICA),
         (replace(ends, greatest={"t": None}), ONE, REPLICA),
-        (Seen(glimpse(pace=Pace(chunks_allowed=0)), greatest={"t": key(20)}), ONE, REPLICA),
+        (Look(glimpse(pace=Pace(chunks_allowed=0)), greatest={"t": key(20)}), ONE, REPLICA),
         (ends, ONE, MERGED),
     ]
     for seen_ends, knobs, shape in for_none:
-        assert plan_first_look(initial(1), seen_ends, knobs, shape) == Look()
+        assert plan_first_look(initial(1), seen_ends, knobs, shape) == LookRequest()
 
 
 # R7: a table smaller than a chunk
 @pytest.mark.parametrize("shape", [REPLICA, MERGED, UNION, GROUPED, SELF_JOIN])
 def test_what_is_taken_in_at_once_is_done_by_the_first_step(shape: Shape) -> None:
     look = glimpse(head=7, pace=Pace(chunk_rows=2, whole_rows=9))
-    assert plan_look(initial(1), look, ONE, shape) == Look(greatest=True, whole_rows=9)
-    ends = Seen(look, greatest=dict.fromkeys(shape.walked, END))
-    assert plan_first_look(initial(1), ends, ONE, shape) == Look(), "it is not cut"
+    assert plan_look(initial(1), look, ONE, shape) == LookRequest(greatest=True, whole_rows=9)
+    ends = Look(look, greatest=dict.fromkeys(shape.walked, END))
+    assert plan_first_look(initial(1), ends, ONE, shape) == LookRequest(), "it is not cut"
     step = plan_step(initial(1), ends, ONE, shape)
     assert step == Step({"t": version(7)}, dict.fromkeys(shape.tables, walk.whole()), write=Write.REPLACE)
     assert isinstance(step, Step)
@@ -95,12 +95,12 @@ def test_what_may_not_be_filled_is_not_taken_in_at_once() -> None:
         (glimpse(pace=replace(pace, chunks_allowed=0)), ONE),
         (glimpse(pace=pace, kept=Kept(11, 11)), SMALL),
     ]:
-        assert plan_look(initial(1), look, knobs, REPLICA) == Look(greatest=True)
+        assert plan_look(initial(1), look, knobs, REPLICA) == LookRequest(greatest=True)
 
 
 # R7: an empty table
 def test_an_empty_table_is_done_at_once() -> None:
-    step = plan_step(initial(1), Seen(glimpse(), greatest={"t": None}), ONE, REPLICA)
+    step = plan_step(initial(1), Look(glimpse(), greatest={"t": None}), ONE, REPLICA)
     assert isinstance(step, Step)
     after = apply(initial(1), step)
     assert after.finished()
@@ -122,13 +122,13 @@ def test_a_paused_job_does_not_begin() -> None:
 
 
 def test_what_is_not_walked_is_taken_whole() -> None:
-    step = plan_step(initial(1), Seen(glimpse(), greatest={"a": key(9)}), ONE, SELF_JOIN)
+    step = plan_step(initial(1), Look(glimpse(), greatest={"a": key(9)}), ONE, SELF_JOIN)
     assert isinstance(step, Step)
     assert step.coverage == {"a": walk.start(key(9)), "b": walk.whole()}
     assert list(step.versions) == ["t"], "both at one version"
 
 
 def test_the_end_of_the_work_is_the_end_of_a_group() -> None:
-    step = plan_step(initial(1), Seen(glimpse(), greatest={"t": Key((3, 7))}), ONE, GROUPED)
+    step = plan_step(initial(1), Look(glimpse(), greatest={"t": Key((3, 7))}), ONE, GROUPED)
     assert isinstance(step, Step)
     assert step.coverage["t"] == walk.start(Key((3, TOP)))

@@ -33,13 +33,13 @@ from tidefill.core.step import (
     LOOK_EVERY_S,
     RELEASE_EVERY_S,
     Changed,
+    CheapLook,
     Finish,
-    Glimpse,
     Knobs,
+    Look,
     Pace,
     Phase,
     Plan,
-    Seen,
     Step,
     TableSeen,
     Wait,
@@ -172,7 +172,7 @@ def test_of_two_snapshots_that_do_not_include_each_other_none_is_newer() -> None
     before = replace(state(HALFWAY), versions={"t": Version("id", ours)})
     for point, wanted in ((other, ours), (later, later)):
         table = TableSeen(Version("id", point), readable=True)
-        look = Glimpse(Phase.FILLING, {"t": table}, FILLED_LONG)
+        look = CheapLook(Phase.FILLING, {"t": table}, FILLED_LONG)
         assert at(plan_step(before, seen(look, offered=OFFER), ONE, REPLICA)).point == wanted
 
 
@@ -180,19 +180,19 @@ def test_one_table_may_move_while_the_other_stands() -> None:
     versions = {"t": version(5), "u": version(8)}
     before = JobState(1, 3, versions, {"a": HALFWAY, "b": walk.start(key(9))})
     tables = {"t": TableSeen(version(6), readable=False), "u": TableSeen(version(7), readable=True)}
-    look = Glimpse(Phase.FILLING, tables, HAS_ITS_SHARE)
-    step = plan_step(before, Seen(look, bounds={"a": OFFER}), ONE, UNION)
+    look = CheapLook(Phase.FILLING, tables, HAS_ITS_SHARE)
+    step = plan_step(before, Look(look, bounds={"a": OFFER}), ONE, UNION)
     assert isinstance(step, Step)
     assert step.versions == {"t": version(6), "u": version(8)}
     lost = {**tables, "u": TableSeen(version(8), readable=False)}
-    waits = plan_step(before, Seen(replace(look, tables=lost), bounds={"a": OFFER}), ONE, UNION)
+    waits = plan_step(before, Look(replace(look, tables=lost), bounds={"a": OFFER}), ONE, UNION)
     assert waits == Wait(Reason.NEWER_VERSION)
 
 
 @pytest.mark.parametrize("knobs", [ONE, Knobs(paused=True), Knobs(fill_paused=True)])
 @pytest.mark.parametrize("coverage", [HALFWAY, COVERED])
 def test_another_upstream_is_refused(knobs: Knobs, coverage: Coverage) -> None:
-    look = Glimpse(Phase.FILLING, {"t": TableSeen(version(9, "another"), readable=True)})
+    look = CheapLook(Phase.FILLING, {"t": TableSeen(version(9, "another"), readable=True)})
     with pytest.raises(UpstreamReplaced, match="t is another table") as caught:
         plan_step(state(coverage), seen(look, offered=OFFER), knobs, REPLICA)
     assert "another" in caught.value.detail

@@ -26,7 +26,7 @@ from tidefill.core.step import (
     Changed,
     Finish,
     Knobs,
-    Look,
+    LookRequest,
     Pace,
     Phase,
     Step,
@@ -43,10 +43,10 @@ from tidefill.core.walk import Split, Upto
 def test_a_paused_job_does_nothing_but_keep_its_state() -> None:
     paused = Knobs(paused=True)
     look = glimpse(9, readable=False, pressing=True)
-    assert plan_look(state(HALFWAY), look, paused, REPLICA) == Look()
+    assert plan_look(state(HALFWAY), look, paused, REPLICA) == LookRequest()
     assert plan_step(state(HALFWAY), seen(look), paused, REPLICA) == Wait(Reason.PAUSED)
-    buried = replace(look, renew=True)
-    assert plan_step(state(HALFWAY), seen(buried), paused, REPLICA) == Step({"t": version(5)}, {"t": HALFWAY})
+    overlaid = replace(look, rewrite_state=True)
+    assert plan_step(state(HALFWAY), seen(overlaid), paused, REPLICA) == Step({"t": version(5)}, {"t": HALFWAY})
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_paused_job_does_nothing_but_keep_its_state() -> None:
 )
 def test_what_is_covered_stays_fresh_while_nothing_may_be_filled(knobs: Knobs, pace: Pace, waits: Wait) -> None:
     look = glimpse(9, readable=False, pace=pace)
-    assert plan_look(state(HALFWAY), look, knobs, REPLICA) == Look(changed=True)
+    assert plan_look(state(HALFWAY), look, knobs, REPLICA) == LookRequest(changed=True)
     assert plan_step(state(HALFWAY), seen(look, Changed.SOME), knobs, REPLICA) == Step(
         {"t": version(9)}, {"t": HALFWAY}, write=Write.MERGE
     )
     assert plan_step(state(HALFWAY), seen(look), knobs, REPLICA) == waits
-    assert plan_look(state(HALFWAY), glimpse(5, pace=pace), knobs, REPLICA) == Look()
+    assert plan_look(state(HALFWAY), glimpse(5, pace=pace), knobs, REPLICA) == LookRequest()
 
 
 @pytest.mark.parametrize("phase", [Phase.LIVE, Phase.VERIFYING])
@@ -119,7 +119,7 @@ def test_verified_is_what_can_be_read() -> None:
 
 def test_a_live_job_keeps_its_target_fresh() -> None:
     live = glimpse(9, phase=Phase.LIVE)
-    assert plan_look(state(COVERED), live, ONE, REPLICA) == Look(changed=True, share=True)
+    assert plan_look(state(COVERED), live, ONE, REPLICA) == LookRequest(changed=True, share=True)
     for changed, write in ((Changed.SOME, Write.MERGE), (Changed.ALL, Write.REPLACE)):
         plan = plan_step(state(COVERED), seen(live, changed), ONE, REPLICA)
         assert plan == Step({"t": version(9)}, {"t": COVERED}, write=write)
@@ -151,21 +151,23 @@ def test_history_that_runs_short_is_let_go() -> None:
 
 def test_a_state_that_is_being_buried_is_renewed() -> None:
     renewal = Step({"t": version(5)}, {"t": COVERED})
-    buried = glimpse(9, phase=Phase.LIVE, renew=True)
-    assert plan_step(state(COVERED), seen(buried), ONE, REPLICA) == renewal
-    moved = plan_step(state(COVERED), seen(buried, Changed.SOME), ONE, REPLICA)
+    overlaid = glimpse(9, phase=Phase.LIVE, rewrite_state=True)
+    assert plan_step(state(COVERED), seen(overlaid), ONE, REPLICA) == renewal
+    moved = plan_step(state(COVERED), seen(overlaid, Changed.SOME), ONE, REPLICA)
     assert at(moved) == version(9), "any commit renews it"
 
 
 def test_looking_costs_so_no_more_than_needed() -> None:
     two = state((Split(None, key(5)), Split(key(5), key(9), Upto(key(6))), Split(key(9), None)))
-    assert plan_look(two, glimpse(9), Knobs(parallelism=2), REPLICA) == Look(splits={"t": two.coverage["t"][:2]})
+    assert plan_look(two, glimpse(9), Knobs(parallelism=2), REPLICA) == LookRequest(splits={"t": two.coverage["t"][:2]})
     due = plan_look(two, glimpse(9, pace=FILLED_LONG), ONE, REPLICA)
-    assert due == Look(changed=True, splits={"t": two.coverage["t"][:1]})
+    assert due == LookRequest(changed=True, splits={"t": two.coverage["t"][:1]})
     assert plan_look(two, glimpse(9, readable=False), ONE, REPLICA).changed
     assert not plan_look(two, glimpse(5, pace=FILLED_LONG), ONE, REPLICA).changed, "the head is the state's version"
-    assert plan_look(state(COVERED), glimpse(9, phase=Phase.LIVE), ONE, REPLICA) == Look(changed=True, share=True)
-    assert plan_look(state(COVERED), glimpse(9), ONE, REPLICA) == Look(), "it is over, whatever changed"
-    assert plan_look(state(COVERED), glimpse(9, phase=Phase.VERIFYING), ONE, REPLICA) == Look()
+    assert plan_look(state(COVERED), glimpse(9, phase=Phase.LIVE), ONE, REPLICA) == LookRequest(
+        changed=True, share=True
+    )
+    assert plan_look(state(COVERED), glimpse(9), ONE, REPLICA) == LookRequest(), "it is over, whatever changed"
+    assert plan_look(state(COVERED), glimpse(9, phase=Phase.VERIFYING), ONE, REPLICA) == LookRequest()
     unreadable = glimpse(9, phase=Phase.VERIFYING, readable=False)
-    assert plan_look(state(COVERED), unreadable, ONE, REPLICA) == Look(changed=True)
+    assert plan_look(state(COVERED), unreadable, ONE, REPLICA) == LookRequest(changed=True)

@@ -32,7 +32,7 @@ class Table:
     identity: str
     snapshots: list[Bag] = field(default_factory=lambda: [{}])
     feed: list[list[tuple[int, Row]]] = field(default_factory=lambda: [[]])
-    entries: list[Entry] = field(default_factory=lambda: [Entry(0, Effect.BIRTH)])
+    entries: list[Entry] = field(default_factory=lambda: [Entry(0, Effect.CREATED)])
     transactions: dict[str, int] = field(default_factory=dict)
     log_from: int = 0
     readable_from: int = 0

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from tidefill.core.confirm import UNBORN, Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
+from tidefill.core.confirm import NO_TABLE, Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique, NameTaken
@@ -65,7 +65,7 @@ class MemoryTarget:
             return
         bag, counts, expected = self._evaluate(write, table.rows_by_key())
         self._world.effect("target.evaluated")
-        if read_version == UNBORN:
+        if read_version == NO_TABLE:
             self._refuse_another()
             self._catalog.tables[self._path] = table
         self._refuse_conflicts(table, read_version, write, payload)
@@ -80,7 +80,7 @@ class MemoryTarget:
 
     def _table(self, write: TargetWrite[Frame], payload: Payload) -> Table:
         """The table; or one that is not there before it is committed to. A Merge needs one that is there."""
-        if payload.planned_on != UNBORN:
+        if payload.planned_on != NO_TABLE:
             return self._catalog.at(self._path)
         if not isinstance(write, Merge):
             self._refuse_another()

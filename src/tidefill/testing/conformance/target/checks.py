@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 
-from tidefill.core.confirm import UNBORN, Anchor, Effect, Entry, Payload, Truth, confirm
+from tidefill.core.confirm import NO_TABLE, Anchor, Effect, Entry, Payload, Truth, confirm
 from tidefill.core.keys import TOP, Key, Timestamp
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Snapshot, Version
@@ -72,7 +72,7 @@ def state_at(step: int) -> JobState:
 def payload_for(harness: TargetHarness[F], step: int, commit_uuid: str = "") -> Payload:
     """What a runner plans that looks at the log now."""
     log = harness.target().log()
-    return Payload(state_at(step), OURS, commit_uuid or f"commit {step}", log[-1].version if log else UNBORN)
+    return Payload(state_at(step), OURS, commit_uuid or f"commit {step}", log[-1].version if log else NO_TABLE)
 
 
 def commit(harness: TargetHarness[F], write: TargetWrite[F], step: int) -> Payload:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidefill.core.confirm import UNBORN, Counts
+from tidefill.core.confirm import NO_TABLE, Counts
 from tidefill.core.state import initial
 from tidefill.errors import StateLost, TargetTouched
 from tidefill.ports.frames import Append, Merge, Replace
@@ -34,7 +34,7 @@ def nothing_is_there_before_the_first_commit(harness: TargetHarness[F]) -> None:
     assert target.resources, "somebody has to remove it"
     assert list(target.log()) == []
     truth = confirmed(harness)
-    assert (truth.state, truth.checked) == (initial(1), UNBORN)
+    assert (truth.state, truth.checked) == (initial(1), NO_TABLE)
 
 
 def _made_by(way: str) -> TargetTest:
@@ -42,11 +42,11 @@ def _made_by(way: str) -> TargetTest:
 
     def test(harness: TargetHarness[Any]) -> None:
         payload = commit(harness, written_by(harness, way, row(1)), 1)
-        assert payload.planned_on == UNBORN
+        assert payload.planned_on == NO_TABLE
         assert harness.rows() == [row(1)]
         assert last_entry(harness).counts == Counts(inserted=1)
         truth = confirmed(harness)
-        assert (truth.state, truth.buried) == (state_at(1), False)
+        assert (truth.state, truth.state_is_not_last_commit) == (state_at(1), False)
         commit(harness, Append(harness.frame([row(2)])), 2)
         assert_same(harness.rows(), [row(1), row(2)])
         assert confirmed(harness).state == state_at(2)

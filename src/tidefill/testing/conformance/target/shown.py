@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidefill.core.confirm import UNBORN, Payload
+from tidefill.core.confirm import NO_TABLE, Payload
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
 from tidefill.core.walk import Range
@@ -86,7 +86,7 @@ def the_next_generation_takes_the_name_over(harness: TargetHarness[F]) -> None:
     following.prepare()
     assert list(following.log()) == []
     assert not set(following.resources) & set(harness.target(1).resources), "each has its own"
-    payload = Payload(JobState(2, 1, {}, {}), THEIRS, "commit", UNBORN)
+    payload = Payload(JobState(2, 1, {}, {}), THEIRS, "commit", NO_TABLE)
     following.commit(Append(harness.frame([row(5)])), payload)
     assert harness.shown() == [row(1)], "not before it is published"
     following.publish()

@@ -32,9 +32,9 @@ def optimize_leaves_the_data_alone(harness: TargetHarness[F]) -> None:
     assert_same(harness.rows(), [row(1), row(2)])
     assert_log(harness, Effect.WRITE, Effect.NONE)
     truth = confirmed(harness)
-    assert (truth.state, truth.buried) == (state_at(1), True)
+    assert (truth.state, truth.state_is_not_last_commit) == (state_at(1), True)
     commit(harness, Append(harness.frame([])), 2)
-    assert not confirmed(harness).buried, "the state lies on top again"
+    assert not confirmed(harness).state_is_not_last_commit, "the state lies on top again"
 
 
 def _foreign(name: str, touch: Callable[[TargetHarness[Any]], None]) -> TargetTest:
@@ -59,7 +59,11 @@ def the_truth_after_each_commit(harness: TargetHarness[F]) -> None:
         for known in (anchor, None):
             truth = confirmed(harness, known)
             assert truth == Truth(
-                state_at(step), last_entry(harness).version, payload.commit_uuid, buried=False, inserted=2
+                state_at(step),
+                last_entry(harness).version,
+                payload.commit_uuid,
+                state_is_not_last_commit=False,
+                inserted=2,
             )
         anchor = truth.anchor(OURS)
 
@@ -81,7 +85,7 @@ def optimize_between_plan_and_commit(harness: TargetHarness[F]) -> None:
     harness.target().commit(Merge(harness.marked([("U", 1, row(1, 5))]), exact=True), payload)
     for known in (None, anchor):
         truth = confirmed(harness, known)
-        assert (truth.state, truth.buried) == (state_at(2), False)
+        assert (truth.state, truth.state_is_not_last_commit) == (state_at(2), False)
 
 
 def a_cleaned_log_needs_the_anchor(harness: TargetHarness[F]) -> None:
@@ -95,7 +99,7 @@ def a_cleaned_log_needs_the_anchor(harness: TargetHarness[F]) -> None:
     raised(StateLost, lambda: confirmed(harness))
     raised(StateLost, lambda: confirmed(harness, old))
     truth = confirmed(harness, anchor)
-    assert (truth.state, truth.buried) == (state_at(1), True)
+    assert (truth.state, truth.state_is_not_last_commit) == (state_at(1), True)
     commit(harness, Append(harness.frame([row(2)])), 2)
     assert confirmed(harness).state == state_at(2), "the renewed state stands by itself"
     assert_same(harness.rows(), [row(1), row(2)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from tidefill.core.confirm import UNBORN, Counts, Effect, Payload, payload_to_json
+from tidefill.core.confirm import NO_TABLE, Counts, Effect, Payload, payload_to_json
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Version
@@ -138,7 +138,7 @@ def a_large_state_comes_back(harness: TargetHarness[F]) -> None:
     many: Coverage = tuple(Split(after, upto) for after, upto in itertools.pairwise(edges))
     state = JobState(1, 1, {"t": Version("id", Number(1))}, {"t": many})
     target = prepared(harness)
-    target.commit(Append(harness.frame([row(1)])), Payload(state, OURS, "commit", UNBORN))
+    target.commit(Append(harness.frame([row(1)])), Payload(state, OURS, "commit", NO_TABLE))
     assert confirmed(harness).state == state
 
 

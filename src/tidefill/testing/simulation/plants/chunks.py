@@ -9,7 +9,7 @@ from typing import Any
 from tidefill.core import sizing, step, walk
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
-from tidefill.core.step import Knobs, Seen, Shape, Step, Wait
+from tidefill.core.step import Knobs, Look, Shape, Step, Wait
 from tidefill.core.walk import Coverage, Split
 from tidefill.testing.simulation.plants.plant import Plant
 
@@ -31,12 +31,12 @@ def _cut_in_half_forgetting(coverage: Coverage, split: Split, offers: Mapping[Sp
 _fill = step._fill
 
 
-def _plan_starving(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wait:
+def _plan_starving(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Step | Wait:
     pace = replace(seen.glimpse.pace, forwarded_last=False)
     return _fill(state, replace(seen, glimpse=replace(seen.glimpse, pace=pace)), knobs, shape)
 
 
-def _no_bound(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step:
+def _no_bound(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Step:
     bounds = {name: dict.fromkeys(splits, ()) for name, splits in seen.bounds.items()}
     return _next_chunks(state, replace(seen, bounds=bounds), knobs, shape)
 

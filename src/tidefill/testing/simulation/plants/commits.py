@@ -41,7 +41,7 @@ def _no_read_back(self: Backfill[Any], job: Job, truth: Truth, plan: Step) -> Tr
     write = self._write(before, plan, after)
     payload = confirm.Payload(after, job.generation_uuid, self._new_uuid(), truth.checked)
     self._target.commit(write, payload)
-    return Truth(after, truth.checked + 1, payload.commit_uuid, buried=False)
+    return Truth(after, truth.checked + 1, payload.commit_uuid, state_is_not_last_commit=False)
 
 
 def _commit_unfenced(self: MemoryTarget, write: Any, payload: Any) -> None:
@@ -59,7 +59,10 @@ _truth = Runner._truth
 def _believe_the_copy(self: Runner, job: Job, active: Any) -> Any:
     if active.truth is None and job.anchor:
         anchor = confirm.anchor_from_json(json.loads(job.anchor))
-        active.truth, active.checked_s = Truth(anchor.state, anchor.checked, "", buried=False), self._clock.now_s()
+        active.truth, active.checked_s = (
+            Truth(anchor.state, anchor.checked, "", state_is_not_last_commit=False),
+            self._clock.now_s(),
+        )
     return _truth(self, job, active)
 
 

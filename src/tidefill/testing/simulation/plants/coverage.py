@@ -9,7 +9,7 @@ from typing import Any
 from tidefill.core import step, walk
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
-from tidefill.core.step import Changed, Knobs, Seen, Shape, Step, Wait, Write
+from tidefill.core.step import Changed, Knobs, Look, Shape, Step, Wait, Write
 from tidefill.core.walk import Coverage, Done, NotStarted, Upto
 from tidefill.ports.frames import Append, Halves
 from tidefill.run.backfill import Backfill
@@ -68,7 +68,7 @@ _fill = step._fill
 _apply = step.apply
 
 
-def _no_changes_at_the_end(state: JobState, seen: Seen, knobs: Knobs, shape: Shape) -> Step | Wait:
+def _no_changes_at_the_end(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Step | Wait:
     plan = _fill(state, replace(seen, changed=Changed.NOTHING), knobs, shape)
     if isinstance(plan, Step) and _apply(state, plan).finished():
         return plan

@@ -8,7 +8,7 @@ from typing import Any
 from tidefill.core import step
 from tidefill.core.confirm import Truth
 from tidefill.core.reasons import Reason
-from tidefill.core.step import Changed, Glimpse, Step
+from tidefill.core.step import Changed, CheapLook, Step
 from tidefill.core.version import Version, lies_between
 from tidefill.core.walk import Coverage
 from tidefill.jobs.row import Job
@@ -58,7 +58,7 @@ def _truncate_is_a_change(self: PostgresLike, after: Version, upto: Version, cov
 _released = machine._released
 
 
-def _release_whenever_waiting(reason: Reason, glimpse: Glimpse) -> str:
+def _release_whenever_waiting(reason: Reason, glimpse: CheapLook) -> str:
     return _released(Reason.IDLE, glimpse)
 
 
