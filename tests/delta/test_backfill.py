@@ -85,7 +85,7 @@ class Lake:
         upstream = DeltaUpstream(session, self.source, ["id"], ["id"])
         derivation = self.derivation(session)
         target = DeltaTarget(session, self.path(job), derivation.nothing().schema, ["id"], job.name)
-        for part, names in ((target, ("prepare", "log", "commit")), (upstream, ("check", "changes", "rows"))):
+        for part, names in ((target, ("prepare", "log", "commit")), (upstream, ("check", "read_changes", "rows"))):
             for name in names:
                 setattr(part, name, self.watched(getattr(part, name)))
         made = Backfill({"t": upstream}, derivation, target, lambda: uuid.uuid4().hex)

@@ -61,7 +61,7 @@ def test_a_table_is_not_counted_again_after_a_few_changes(spark: SparkSession, m
         return spark.range(counted[-1])
 
     monkeypatch.setattr(table, "_at", at)
-    found = [table.count(Version("a", Number(number))) for number in (0, 2, 3, 4, 1)]
+    found = [table.row_count(Version("a", Number(number))) for number in (0, 2, 3, 4, 1)]
     assert found == [0, 0, 3, 3, 1], "about as many as there are"
     assert counted == [0, 3, 1], "never by the count of a later version"
 
@@ -85,7 +85,7 @@ def test_what_one_job_found_in_a_version_another_one_knows(spark: SparkSession, 
         reads.clear()
         with job.open_head(first=True) as head:
             job.check_keys(head)
-            return job.count(head), [*reads]
+            return job.row_count(head), [*reads]
 
     assert check(lax) == (3, [0, 0])
     assert check(one) == (3, [0]), "which allows no NULL"
@@ -138,7 +138,7 @@ def test_few_changes_of_what_is_covered_are_not_looked_at(
         return True
 
     monkeypatch.setattr(type(nothing), "isEmpty", is_empty)
-    assert table.changed(FIRST, Version("a", Number(newest)), coverage) is found
+    assert table.classify_changes(FIRST, Version("a", Number(newest)), coverage) is found
     assert len(looked) == looks
 
 
@@ -154,7 +154,7 @@ def test_what_only_added_removes_nothing(
 ) -> None:
     table, newest = upstream(spark, *commits)
     monkeypatch.setattr(table, "_weighted", lambda after, upto: spark.range(3).selectExpr("id", "1 AS __tf_weight"))
-    halves = table.changes(FIRST, Version("a", Number(newest)), whole())
+    halves = table.read_changes(FIRST, Version("a", Number(newest)), whole())
     assert halves.removes is removes
     merge = RowWise(spark.range(0), None, ["id"]).changes({INPUT: halves}, {})
     merge.changes.explain()

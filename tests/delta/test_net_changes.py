@@ -49,7 +49,7 @@ def test_net_changes_and_their_halves(spark: SparkSession, monkeypatch: pytest.M
     rows = [(key, value, weight) for weight, (key, value) in feed]
     weighted = spark.createDataFrame(rows, "id BIGINT, v BIGINT, __tf_weight INT")
     monkeypatch.setattr(table, "_weighted", lambda after, upto: weighted)
-    halves = table.changes(FIRST, Version("a", Number(1)), coverage)
+    halves = table.read_changes(FIRST, Version("a", Number(1)), coverage)
     removed: list[Row] = []
     added: list[Row] = []
     for old, new in net(feed, lambda row: row[0]).values():

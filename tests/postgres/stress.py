@@ -81,9 +81,9 @@ class Effects(PostgresUpstream[Frame]):
         self.world.effect("upstream.check")
         super().check(at)
 
-    def changes(self, after: Version, upto: Version, coverage: Any) -> Halves[Frame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Any) -> Halves[Frame]:
         self.world.effect("upstream.changes")
-        return super().changes(after, upto, coverage)
+        return super().read_changes(after, upto, coverage)
 
     def release(self, version: Version) -> None:
         self.world.effect("upstream.release")

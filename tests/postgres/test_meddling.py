@@ -220,7 +220,7 @@ def test_a_backlog_of_more_keys_than_are_kept(copy: Meddled, live: bool, monkeyp
     copy.die()
     change_many(copy)
     writes: list[Any] = []
-    monkeypatch.setattr(Effects, "changes", noted(Effects.changes, writes))
+    monkeypatch.setattr(Effects, "read_changes", noted(Effects.read_changes, writes))
     copy.turn()
     head = copy.head
     assert head is not None
@@ -245,7 +245,7 @@ def test_more_keys_than_a_share_of_what_is_covered(copy: Meddled, monkeypatch: p
     monkeypatch.setattr(postgres_upstream, "KEYS_SHARE_MAX", 0.2)
     copy.catch_up()
     calls: list[Any] = []
-    monkeypatch.setattr(Effects, "changes", noted(Effects.changes, calls))
+    monkeypatch.setattr(Effects, "read_changes", noted(Effects.read_changes, calls))
     change_many(copy)
     copy.catch_up().assert_equal()
     assert not calls, "what is covered was read again"
@@ -263,7 +263,7 @@ def test_a_partition_with_more_rows_than_are_kept(parted: Meddled, monkeypatch: 
     for statement in PARTITIONS["one with rows comes"]:
         parted.sql(statement)
     calls: list[Any] = []
-    monkeypatch.setattr(Effects, "changes", noted(Effects.changes, calls))
+    monkeypatch.setattr(Effects, "read_changes", noted(Effects.read_changes, calls))
     parted.catch_up().assert_equal()
     assert calls
 

@@ -78,7 +78,7 @@ def test_what_could_not_be_read_is_looked_into(monkeypatch: pytest.MonkeyPatch) 
         asked.append(at)
         raise HistoryGone("nothing newer will do")
 
-    monkeypatch.setattr(DeltaLike, "lost", lost)
+    monkeypatch.setattr(DeltaLike, "on_unreadable", lost)
     stage = Stage(Setup(rows=0), rows=rows(6))
     with pytest.raises(HistoryGone):
         first_step_fails(stage, monkeypatch, Unreadable("files are gone"))

@@ -84,7 +84,7 @@ def test_only_who_has_something_to_fill_asks_for_the_size_of_its_input() -> None
 
 def test_a_notice_is_told_once_whoever_runs_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DeltaLike, "notices", lambda _: ["column x of the input is new"])
-    monkeypatch.setattr(DeltaLike, "pressing", lambda _self, _at: True)
+    monkeypatch.setattr(DeltaLike, "history_runs_short", lambda _self, _at: True)
     stage = Stage(DELTA, rows=rows(20))
     stage.go_live()
     stage.runners[-1].let_go()

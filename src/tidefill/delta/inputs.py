@@ -116,7 +116,7 @@ class Tables:
             return Size(table.name, live=False)
         upstream = self.upstream(table)
         with upstream.open_head(first=True) as head:
-            return Size(table.name, upstream.count(head), int(detail["sizeInBytes"] or 0))
+            return Size(table.name, upstream.row_count(head), int(detail["sizeInBytes"] or 0))
 
     def walk(self, table: Input, detail: Row | None) -> Walk:
         if table.walk:

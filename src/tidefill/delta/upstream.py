@@ -100,7 +100,7 @@ class DeltaUpstream:
         survey = self._told(survey, lambda known: known.bases(number) is not None)
         return Version(survey.identity, Number(number), bases=survey.bases(number) or {})
 
-    def before(self, base: str, number: int) -> Version | None:
+    def newest_from(self, base: str, number: int) -> Version | None:
         """By what its commits carry."""
         survey = self._history.survey()
         if base == survey.identity:
@@ -125,11 +125,11 @@ class DeltaUpstream:
         number = number_of(at)
         return number not in self._lost and number in self._history.survey(reach=number).commits
 
-    def pressing(self, at: Version) -> bool:
+    def history_runs_short(self, at: Version) -> bool:
         """Whether the first commit that was not taken in is half as old as history is kept."""
         return self.lag_s(at) > self._history.survey(reach=number_of(at)).kept_s / 2
 
-    def kept(self) -> None:
+    def log_kept(self) -> None:
         """Delta keeps nothing for a reader."""
 
     def lag_s(self, at: Version) -> float:
@@ -166,7 +166,7 @@ class DeltaUpstream:
                 hint="RESYNC the job to build it anew; keep the log longer than the job may stand still.",
             )
 
-    def lost(self, at: Version) -> None:
+    def on_unreadable(self, at: Version) -> None:
         """Files of that version are gone. A newer one may do, unless the changes up to it are gone too, or there is
         none."""
         survey = self._history.survey(fresh=True)
@@ -188,7 +188,7 @@ class DeltaUpstream:
             hint="RESYNC the job to build it anew; let VACUUM keep files longer than the job may stand still.",
         )
 
-    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+    def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the change feed, which is kept for the step that follows. If few rows were written, and all are covered,
         to look for one of them that changed costs more than a step in vain would."""
         self.let_go()
@@ -196,7 +196,7 @@ class DeltaUpstream:
         if end <= start:
             return Changed.NOTHING
         few = self._are_few(start, end)
-        if few and not self.written(after, upto):
+        if few and not self.rows_written(after, upto):
             return Changed.NOTHING
         taken = few and finished(coverage)
         if taken and self._only_added(start, end):
@@ -206,7 +206,7 @@ class DeltaUpstream:
             self._netted = _Netted(after, upto, coverage, frame)
             return Changed.SOME if taken or not frame.isEmpty() else Changed.NOTHING
 
-    def written(self, after: Version, upto: Version) -> int:
+    def rows_written(self, after: Version, upto: Version) -> int:
         """By what the commits say of themselves, as of the look that showed these versions."""
         return sum(commit.rows for commit in self._commits(number_of(after), number_of(upto)))
 
@@ -225,7 +225,7 @@ class DeltaUpstream:
         commits = self._commits(after, upto)
         return len(commits) == upto - after and all(commit.adds or commit.quiet for commit in commits)
 
-    def count(self, at: Version) -> int:
+    def row_count(self, at: Version) -> int:
         """By the log, mostly, which counts the rows of each file; not asked again after a few changes."""
         counted, number = self._counted, number_of(at)
         if counted is None or number < counted[0] or not self._are_few(counted[0], number):
@@ -242,9 +242,9 @@ class DeltaUpstream:
     def size(self) -> tuple[int, int]:
         """About how many rows it has, and bytes, as of the last look."""
         survey = self._history.seen()
-        return self.count(Version(survey.identity, Number(survey.head))), survey.size
+        return self.row_count(Version(survey.identity, Number(survey.head))), survey.size
 
-    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
         """Net changes: the weights of equal rows are added up, so the order of the feed does not matter."""
         if number_of(upto) <= number_of(after):
             nothing = self.rows((), upto)
@@ -314,7 +314,7 @@ class DeltaUpstream:
 
     def _sampled(self, at: Version) -> Sample:
         if self._sample is None:
-            rows = self.count(at)
+            rows = self.row_count(at)
             with translated(UpstreamReplaced):
                 frame = self._at(at)
                 types = key_types(frame.schema, self._walk)
@@ -327,7 +327,7 @@ class DeltaUpstream:
 
     def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
         """From the sample, which a table that is smaller need not have."""
-        if rest(split) is None or (self._sample is None and self.count(at) <= rows):
+        if rest(split) is None or (self._sample is None and self.row_count(at) <= rows):
             return ()
         return self._sampled(at).bounds(split, rows)
 
@@ -346,7 +346,7 @@ class DeltaUpstream:
             found = last.where("last IS NOT NULL").select(*collectable(columns, types)).first()
         return None if found is None else key_of(tuple(found), types)
 
-    def estimate(self) -> int:
+    def row_estimate(self) -> int:
         """The rows that the sample saw, or that were counted last."""
         if self._sample is not None:
             return self._sample.rows
@@ -361,7 +361,7 @@ class DeltaUpstream:
             missing = missing | f.col(quoted(name)).isNull()
         with translated(UpstreamReplaced):
             keys = [f.col(quoted(name)) for name in self._key]
-            places = 1 + self.count(at) // KEYS_AT_A_TIME
+            places = 1 + self.row_count(at) // KEYS_AT_A_TIME
             alike = self._at(at).select(*keys).repartition(places, *keys)
             counted = alike.groupBy(*keys).agg(f.count(f.lit(1)).alias(WEIGHT))
             wrong = counted.where((f.col(WEIGHT) > 1) | missing).limit(KEYS_NAMED_MAX).collect()

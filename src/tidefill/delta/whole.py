@@ -30,7 +30,7 @@ class WholeDelta(DeltaUpstream):
         with suppress(HistoryGone):
             super().check(at)
 
-    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+    def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By what the commits are called: nothing is read for it."""
         commits = self._history.survey(reach=number_of(after)).commits
         since = (commits.get(number) for number in range(number_of(after) + 1, number_of(upto) + 1))
@@ -41,7 +41,7 @@ class WholeDelta(DeltaUpstream):
         with translated(UpstreamReplaced):
             return self._at(at)
 
-    def lost(self, at: Version) -> None:
+    def on_unreadable(self, at: Version) -> None:
         """Files of that version are gone: a newer one will do, if there is one."""
         newest = self._history.survey(fresh=True).head
         self._lost.add(number_of(at))

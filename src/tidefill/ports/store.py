@@ -70,7 +70,7 @@ class Store(Protocol):
         """The version of the base that is being gone to; None if there is none."""
 
     def open_tick(self, base: str, after: int | None, number: int) -> int:
-        """Go on to this version if the last one is still the one `after` which it comes; which it is then."""
+        """Compare-and-set: move the tick from `after` to `number`; returns the current tick."""
 
     def keep_ticks(self, bases: Collection[str]) -> None:
         """Forget those of all other tables."""

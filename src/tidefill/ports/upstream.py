@@ -21,7 +21,7 @@ class Upstream(Protocol[F]):
     """A table that is read while others write it.
 
     `open_head` gives a version that can be read while the context is open; where `lasting` it can be read for long
-    after that. It raises NotYet while there is none to give. `changes` and `rows` resolve
+    after that. It raises NotYet while there is none to give. `read_changes` and `rows` resolve
     the table when they are called; what they return is evaluated later. `check` is called between the two and raises if
     the table is not the one that the version belongs to, or if it no longer has the changes since then.
     """
@@ -37,16 +37,17 @@ class Upstream(Protocol[F]):
         """The newest version, or one polled a moment ago. The `first` one has to hold whatever the changes after
         `prepare` do not tell."""
 
-    def before(self, base: str, number: int) -> Version | None:
-        """The newest version that comes from at most that version of the base; None if that is not known."""
+    def newest_from(self, base: str, number: int) -> Version | None:
+        """The newest version of this table that was computed from version `number` of `base` or older; None if that is
+        not known."""
 
     def readable(self, at: Version) -> bool:
         """Whether rows can be read as of this version, now and for a while."""
 
-    def pressing(self, at: Version) -> bool:
+    def history_runs_short(self, at: Version) -> bool:
         """Whether the history since this version is half way to its end."""
 
-    def kept(self) -> Kept | None:
+    def log_kept(self) -> Kept | None:
         """How much of its log is kept for this reader, now; None if no log is."""
 
     def lag_s(self, at: Version) -> float:
@@ -58,21 +59,21 @@ class Upstream(Protocol[F]):
     def check(self, at: Version) -> None:
         """Raise UpstreamReplaced or HistoryGone, or return."""
 
-    def lost(self, at: Version) -> None:
+    def on_unreadable(self, at: Version) -> None:
         """Reading as of this version or changes up to it failed with Unreadable: it may have become unreadable for
         good. Raise HistoryGone if no newer version can take its place."""
 
-    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+    def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """What became of covered rows in (after, upto]; SOME where it is too costly to know."""
 
-    def written(self, after: Version, upto: Version) -> int:
+    def rows_written(self, after: Version, upto: Version) -> int:
         """About how many rows were written in (after, upto], each as often as it was; 0 where that is not known. Costs
         nothing."""
 
-    def count(self, at: Version) -> int:
+    def row_count(self, at: Version) -> int:
         """How many rows there are at this version, but for a few; about, where versions do not last."""
 
-    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
         """The net changes in (after, upto], judged by `coverage`."""
 
     def rows(self, ranges: Sequence[Range], at: Version) -> F:
@@ -85,7 +86,7 @@ class Upstream(Protocol[F]):
     def greatest(self, at: Version) -> Key | None:
         """The greatest walk key as of `at`; None if there is no row."""
 
-    def estimate(self) -> int:
+    def row_estimate(self) -> int:
         """About how many rows there are; costs nothing."""
 
     def check_keys(self, at: Version) -> None:

@@ -106,7 +106,7 @@ class PostgresUpstream(Generic[F]):
             carry = {"safe": lsn_text(head.told.safe), "end": lsn_text(head.end), **head.survey.carried()}
             yield Version(head.survey.identity, head.snapshot, json.dumps(carry))
 
-    def before(self, base: str, number: int) -> None:
+    def newest_from(self, base: str, number: int) -> None:
         """No version of it has a number."""
 
     def _look_at(self, seen: Survey) -> None:
@@ -135,11 +135,11 @@ class PostgresUpstream(Generic[F]):
         """Only inside its head."""
         return self._head is not None and self._head.alive and self._head.snapshot == _snapshot(at)
 
-    def pressing(self, at: Version) -> bool:
-        """The log is kept for as long as it is needed, or `kept` says how much is left."""
+    def history_runs_short(self, at: Version) -> bool:
+        """The log is kept for as long as it is needed, or `log_kept` says how much is left."""
         return False
 
-    def kept(self) -> Kept | None:
+    def log_kept(self) -> Kept | None:
         """By the slot."""
         return self._slot.kept()
 
@@ -161,14 +161,14 @@ class PostgresUpstream(Generic[F]):
         check_same(self._table, json.loads(at.carry), at.identity, seen)
         self._slot.check(at, seen.confirmed)
 
-    def lost(self, at: Version) -> None:
+    def on_unreadable(self, at: Version) -> None:
         """`readable` knows."""
         if self._head is not None and self._head.snapshot == _snapshot(at):
             self._head.closed.set()
 
     # Changes.
 
-    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+    def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the log; which of the rows were covered is not known."""
         head = self._open(upto)
         self._slot.check(after, head.confirmed)
@@ -214,7 +214,7 @@ class PostgresUpstream(Generic[F]):
         query = keys_of_leaf(self._table, self._key, leaf, found[0][0], most)
         yield from head.batches(query, heads.LOG_ROWS_AT_A_TIME)
 
-    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
         """Keys from the log, rows from the snapshot."""
         head = self._open(upto)
         self._slot.check(after, head.confirmed)
@@ -300,15 +300,15 @@ class PostgresUpstream(Generic[F]):
         order = f"WHERE {known_parts(head.survey)} ORDER BY {self._queries.from_the_greatest} LIMIT 1"
         return next(iter(self._keys_in(head, order)), None)
 
-    def written(self, after: Version, upto: Version) -> int:
+    def rows_written(self, after: Version, upto: Version) -> int:
         """The log is read for keys alone, and reads the table again by itself where they are many."""
         return 0
 
-    def count(self, at: Version) -> int:
+    def row_count(self, at: Version) -> int:
         """About."""
-        return self.estimate()
+        return self.row_estimate()
 
-    def estimate(self) -> int:
+    def row_estimate(self) -> int:
         """By the server's statistics, or the last count."""
         return self._rows
 

@@ -119,7 +119,7 @@ class Backfill(Generic[F]):
 
     def estimate(self) -> int:
         """About how many rows are to be filled."""
-        return sum(self._upstreams[self.shape.tables[name]].estimate() for name in self.shape.walked)
+        return sum(self._upstreams[self.shape.tables[name]].row_estimate() for name in self.shape.walked)
 
     def glimpse(self, job: Job, truth: Truth, pace: Pace, now_s: float, step: InStep = ALONE) -> CheapLook:
         """The heads of all tables as far as they may be taken, and whether the state's versions can still be read."""
@@ -140,7 +140,7 @@ class Backfill(Generic[F]):
             table: known[table] if table in known and newer(known[table], head) else head
             for table, head in heads.items()
         }
-        agreed = agree(newest, lambda table, base, number: self._upstreams[table].before(base, number))
+        agreed = agree(newest, lambda table, base, number: self._upstreams[table].newest_from(base, number))
         if agreed is None and not known:
             raise NotYet(Reason.INPUTS.value)
         return known if agreed is None else agreed
@@ -155,8 +155,8 @@ class Backfill(Generic[F]):
             head = held.version
         else:
             head = self._open(table, now_s, first=False)
-        kept = upstream.kept()
-        return TableSeen(head, upstream.readable(at), upstream.pressing(at), upstream.lag_s(at), kept)
+        kept = upstream.log_kept()
+        return TableSeen(head, upstream.readable(at), upstream.history_runs_short(at), upstream.lag_s(at), kept)
 
     def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
         """Whether the open head is the state's version and may be kept a little longer: chunks are read at it."""
@@ -203,10 +203,10 @@ class Backfill(Generic[F]):
     def _share(self, state: JobState, glimpse: CheapLook) -> float:
         heads = {table: look.head for table, look in glimpse.tables.items()}
         moved = [table for table, head in heads.items() if newer(head, state.versions[table])]
-        written = sum(self._upstreams[table].written(state.versions[table], heads[table]) for table in moved)
+        written = sum(self._upstreams[table].rows_written(state.versions[table], heads[table]) for table in moved)
         if written <= self._few_rows:
             return 0.0
-        return written / max(1, sum(self._upstreams[table].count(head) for table, head in heads.items()))
+        return written / max(1, sum(self._upstreams[table].row_count(head) for table, head in heads.items()))
 
     def _look_at_bounds(self, glimpse: CheapLook, asked: LookRequest) -> dict[Occurrence, dict[Split, tuple[Key, ...]]]:
         rows = glimpse.pace.chunk_rows
@@ -222,7 +222,7 @@ class Backfill(Generic[F]):
         which count nothing exactly, and know their greatest key by its index.)"""
         walked = {name: (self._upstream(name), self._head_of(name, glimpse)) for name in self.shape.walked}
         may_be_whole = bool(whole_rows and walked) and all(upstream.lasting for upstream, _ in walked.values())
-        if may_be_whole and sum(upstream.count(head) for upstream, head in walked.values()) <= whole_rows:
+        if may_be_whole and sum(upstream.row_count(head) for upstream, head in walked.values()) <= whole_rows:
             return dict.fromkeys(walked, END)
         return {name: upstream.greatest(head) for name, (upstream, head) in walked.items()}
 
@@ -231,7 +231,7 @@ class Backfill(Generic[F]):
         for name, table in self.shape.tables.items() if asked.changed else ():
             head, at = glimpse.tables[table].head, state.versions[table]
             if worst is not Changed.ALL and newer(head, at):
-                found = self._upstreams[table].changed(at, head, state.coverage[name])
+                found = self._upstreams[table].classify_changes(at, head, state.coverage[name])
                 worst = found if found is not Changed.NOTHING else worst
         return worst
 
@@ -268,7 +268,7 @@ class Backfill(Generic[F]):
             yield
         except Unreadable:
             for table, upstream in self._upstreams.items():
-                upstream.lost(versions[table])
+                upstream.on_unreadable(versions[table])
             raise
 
     def _name_the_keys(self, state: JobState) -> None:
@@ -309,7 +309,7 @@ class Backfill(Generic[F]):
         if not moved and name not in step.chunks:
             return None
         if moved:
-            halves = self._upstreams[table].changes(old, new, before.coverage[name])
+            halves = self._upstreams[table].read_changes(old, new, before.coverage[name])
         else:
             halves = self._derivation.no_changes(name)
         if name not in step.chunks:
@@ -400,10 +400,10 @@ class Backfill(Generic[F]):
         at, coverage = state.versions[table], state.coverage[name]
         with upstream.open_head(first=False) as head:
             upstream.check(at)
-            changed = upstream.changed(at, head, coverage)
+            changed = upstream.classify_changes(at, head, coverage)
             if changed is Changed.ALL:
                 raise NotYet("all of the input has changed since the last commit", hint="Wait for the next one.")
-            but = upstream.changes(at, head, coverage).removed if changed is Changed.SOME else None
+            but = upstream.read_changes(at, head, coverage).removed if changed is Changed.SOME else None
             return self._compare(truth, {table: head}, self._piece({table: head}, after, rows), but)
 
     def check_name(self) -> None:

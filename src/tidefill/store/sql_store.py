@@ -219,7 +219,7 @@ class SqlStore:
             return tick_of(connection, base)
 
     def open_tick(self, base: str, after: int | None, number: int) -> int:
-        """Go on to this version if the last one is still the one `after` which it comes; which it is then."""
+        """Compare-and-set: move the tick from `after` to `number`; returns the current tick."""
         with self._writing() as connection:
             known = tick_of(connection, base)
             if known is None:

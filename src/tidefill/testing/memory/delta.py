@@ -107,7 +107,7 @@ class DeltaLike:
         bases = bases_of_all(told[-1].state.versions.values()) if told else {}
         return Version(table.identity, Number(number), bases=bases)
 
-    def before(self, base: str, number: int) -> Version | None:
+    def newest_from(self, base: str, number: int) -> Version | None:
         """By what its commits carry, as far as its log goes back."""
         self._world.effect("upstream.before")
         table = self._table()
@@ -120,7 +120,7 @@ class DeltaLike:
         """Until it is vacuumed."""
         return number_of(at) >= self._table().readable_from
 
-    def pressing(self, at: Version) -> bool:
+    def history_runs_short(self, at: Version) -> bool:
         """Changes since then have begun to age."""
         table = self._table()
         return table.changes_from > 0 and table.version - number_of(at) > 4
@@ -134,7 +134,7 @@ class DeltaLike:
         if number_of(at) < min(table.changes_from, table.version):
             raise HistoryGone("changes that were not taken in yet are gone", hint="RESYNC the job.")
 
-    def kept(self) -> None:
+    def log_kept(self) -> None:
         """Nothing is kept for a reader."""
 
     def lag_s(self, at: Version) -> float:
@@ -145,24 +145,24 @@ class DeltaLike:
         """None."""
         return ()
 
-    def lost(self, at: Version) -> None:
+    def on_unreadable(self, at: Version) -> None:
         """`readable` knows."""
 
-    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+    def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the feed."""
         self._world.effect("upstream.changed")
         removed, added = self._judged(self._table(), after, upto, coverage)
         return Changed.SOME if removed or added else Changed.NOTHING
 
-    def written(self, after: Version, upto: Version) -> int:
+    def rows_written(self, after: Version, upto: Version) -> int:
         """By the feed."""
         return sum(map(len, self._table().feed[number_of(after) + 1 : number_of(upto) + 1]))
 
-    def count(self, at: Version) -> int:
+    def row_count(self, at: Version) -> int:
         """By the snapshot."""
         return sum(map(len, self._table().snapshots[min(number_of(at), self._table().version)].values()))
 
-    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[Frame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[Frame]:
         """Both images, judged one by one."""
         self._world.effect("upstream.changes")
         table = self._table()
@@ -224,7 +224,7 @@ class DeltaLike:
         bag = self._table().snapshots[number_of(at)]
         return max((self._walk_of(row) for rows in bag.values() for row in rows), default=None)
 
-    def estimate(self) -> int:
+    def row_estimate(self) -> int:
         """A guess."""
         return int(len(self._table().snapshots[-1]) * self._estimate_times)
 

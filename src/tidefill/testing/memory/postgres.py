@@ -214,7 +214,7 @@ class PostgresLike:
         if snapshot.xmin <= (self._wait_for_xid or 0):
             raise NotYet(f"waits for transaction {snapshot.xmin}, which was open when the slot was made")
 
-    def before(self, base: str, number: int) -> None:
+    def newest_from(self, base: str, number: int) -> None:
         """No version of it has a number."""
 
     @contextmanager
@@ -251,11 +251,11 @@ class PostgresLike:
         head = self._heads.get(_snapshot(at))
         return head is not None and head.alive
 
-    def pressing(self, at: Version) -> bool:
+    def history_runs_short(self, at: Version) -> bool:
         """The log is kept for as long as it is needed."""
         return False
 
-    def kept(self) -> Kept | None:
+    def log_kept(self) -> Kept | None:
         """By the slot."""
         slot = self._find().slots.get(self._slot)
         return None if slot is None else self._find().kept(slot)
@@ -291,10 +291,10 @@ class PostgresLike:
         """None."""
         return ()
 
-    def lost(self, at: Version) -> None:
+    def on_unreadable(self, at: Version) -> None:
         """`readable` knows."""
 
-    def changed(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
+    def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the log; which of the rows were covered is not known."""
         self._world.effect("upstream.changed")
         told = self._transactions(after, upto)
@@ -302,7 +302,7 @@ class PostgresLike:
             return Changed.ALL
         return Changed.SOME if any(logged.keys for logged in told) else Changed.NOTHING
 
-    def changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[Frame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[Frame]:
         """Keys from the log, rows from the snapshot."""
         self._world.effect("upstream.changes")
         head = self._heads.get(_snapshot(upto))
@@ -347,15 +347,15 @@ class PostgresLike:
         rows = self._rows_of(self._heads.get(_snapshot(at)))
         return max(map(self._walk_of, rows.values()), default=None)
 
-    def written(self, after: Version, upto: Version) -> int:
+    def rows_written(self, after: Version, upto: Version) -> int:
         """The log is read for keys alone, and reads the table again by itself where they are many."""
         return 0
 
-    def count(self, at: Version) -> int:
+    def row_count(self, at: Version) -> int:
         """About."""
-        return self.estimate()
+        return self.row_estimate()
 
-    def estimate(self) -> int:
+    def row_estimate(self) -> int:
         """A guess."""
         return int(len(self._find().rows) * self._estimate_times)
 

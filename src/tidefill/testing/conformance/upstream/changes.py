@@ -100,11 +100,11 @@ def changes_have_their_interval(harness: UpstreamHarness[F]) -> None:
     middle = first_version(harness)
     harness.write([(NINE[1], row(2, 2, 5))])
     with open_newest(harness) as (upstream, head):
-        halves = upstream.changes(middle, head, walk.whole())
+        halves = upstream.read_changes(middle, head, walk.whole())
         harness.write([(NINE[2], row(3, 3, 5)), (row(2, 2, 5), None)])
         before, after = (row(1, 1, 5), *NINE[1:]), (row(1, 1, 5), row(2, 2, 5), *NINE[2:])
         assert_halves(harness, halves, before, after, walk.whole())
-        assert_halves(harness, upstream.changes(middle, head, walk.whole()), before, after, walk.whole())
+        assert_halves(harness, upstream.read_changes(middle, head, walk.whole()), before, after, walk.whole())
 
 
 def changes_add_up(harness: UpstreamHarness[F]) -> None:
@@ -116,7 +116,7 @@ def changes_add_up(harness: UpstreamHarness[F]) -> None:
     for before, after in itertools.pairwise(history):
         harness.write(writes_between(before, after))
         with open_newest(harness) as (upstream, head):
-            forward_target(harness, by_steps, upstream.changes(old, head, PARTLY))
+            forward_target(harness, by_steps, upstream.read_changes(old, head, PARTLY))
         old = head
         assert by_steps == covered(after, PARTLY)
 
@@ -126,12 +126,12 @@ def changed_agrees_with_changes(harness: UpstreamHarness[F]) -> None:
     start = first_version(harness)
     harness.write([(NINE[6], row(7, 8))])
     with open_newest(harness) as (upstream, head):
-        if upstream.changed(start, head, PARTLY) is Changed.NOTHING:
-            assert_halves(harness, upstream.changes(start, head, PARTLY), NINE, NINE, PARTLY)
-        assert upstream.changed(start, head, walk.whole()) is not Changed.NOTHING
+        if upstream.classify_changes(start, head, PARTLY) is Changed.NOTHING:
+            assert_halves(harness, upstream.read_changes(start, head, PARTLY), NINE, NINE, PARTLY)
+        assert upstream.classify_changes(start, head, walk.whole()) is not Changed.NOTHING
     harness.write([(NINE[0], None)])
     with open_newest(harness) as (upstream, head):
-        assert upstream.changed(start, head, PARTLY) is not Changed.NOTHING
+        assert upstream.classify_changes(start, head, PARTLY) is not Changed.NOTHING
 
 
 def what_was_written_is_counted_if_at_all(harness: UpstreamHarness[F]) -> None:
@@ -141,9 +141,9 @@ def what_was_written_is_counted_if_at_all(harness: UpstreamHarness[F]) -> None:
     harness.write([(NINE[6], row(7, 8)), (NINE[0], None)])
     harness.write([(None, row(77, 1))])
     with open_newest(harness) as (upstream, head):
-        assert upstream.written(start, head) in (0, 3, 4)
-        assert upstream.written(head, head) == 0
-        assert upstream.written(start, head) == 0 or upstream.count(head) == len(NINE)
+        assert upstream.rows_written(start, head) in (0, 3, 4)
+        assert upstream.rows_written(head, head) == 0
+        assert upstream.rows_written(start, head) == 0 or upstream.row_count(head) == len(NINE)
 
 
 def a_commit_that_changes_no_row(harness: UpstreamHarness[F]) -> None:
@@ -151,11 +151,11 @@ def a_commit_that_changes_no_row(harness: UpstreamHarness[F]) -> None:
     harness.create(ORDINARY, NINE)
     start = first_version(harness)
     with open_newest(harness) as (upstream, head):
-        assert upstream.changed(start, head, walk.whole()) is Changed.NOTHING
+        assert upstream.classify_changes(start, head, walk.whole()) is Changed.NOTHING
     harness.stir()
     with open_newest(harness) as (upstream, head):
-        assert upstream.changed(start, head, walk.whole()) is Changed.NOTHING
-        assert_halves(harness, upstream.changes(start, head, walk.whole()), NINE, NINE, walk.whole())
+        assert upstream.classify_changes(start, head, walk.whole()) is Changed.NOTHING
+        assert_halves(harness, upstream.read_changes(start, head, walk.whole()), NINE, NINE, walk.whole())
         assert_same(harness.collect(upstream.rows(EVERYTHING, head)), NINE)
 
 
@@ -166,13 +166,13 @@ def truncate_is_a_change_of_all(harness: UpstreamHarness[F]) -> None:
     harness.truncate()
     harness.write([(None, row(30, 2))])
     with open_newest(harness) as (upstream, head):
-        assert upstream.changed(start, head, PARTLY) is Changed.ALL
+        assert upstream.classify_changes(start, head, PARTLY) is Changed.ALL
         assert harness.collect(upstream.rows(covered_ranges(PARTLY), head)) == [row(30, 2)]
     harness.write([(None, row(31, 3))])
     with open_newest(harness) as (upstream, later):
-        assert upstream.changed(head, later, PARTLY) is Changed.SOME, "the TRUNCATE lies behind"
+        assert upstream.classify_changes(head, later, PARTLY) is Changed.SOME, "the TRUNCATE lies behind"
         after = (row(30, 2), row(31, 3))
-        assert_halves(harness, upstream.changes(head, later, PARTLY), after[:1], after, PARTLY)
+        assert_halves(harness, upstream.read_changes(head, later, PARTLY), after[:1], after, PARTLY)
 
 
 def a_backfill_among_writes(harness: UpstreamHarness[F]) -> None:
@@ -186,7 +186,7 @@ def a_backfill_among_writes(harness: UpstreamHarness[F]) -> None:
         harness.write(writes_between(table, after))
         table = after
         with open_newest(harness) as (upstream, head):
-            forward_target(harness, target, upstream.changes(version, head, coverage))
+            forward_target(harness, target, upstream.read_changes(version, head, coverage))
             coverage = take_in(harness, upstream, coverage, head, target, rows=2)
         version = head
         assert target == covered(table, coverage)

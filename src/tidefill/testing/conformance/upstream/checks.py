@@ -53,9 +53,9 @@ def assert_exact(harness: UpstreamHarness[F], before: Sequence[Row], transaction
     after = tuple(now.values())
     with open_newest(harness) as (upstream, head):
         for coverage in (PARTLY, walk.whole(), (Split(None, None),)):
-            assert_halves(harness, upstream.changes(old, head, coverage), before, after, coverage)
+            assert_halves(harness, upstream.read_changes(old, head, coverage), before, after, coverage)
             differ = covered(before, coverage) != covered(after, coverage)
-            assert not differ or upstream.changed(old, head, coverage) is not Changed.NOTHING
+            assert not differ or upstream.classify_changes(old, head, coverage) is not Changed.NOTHING
 
 
 def assert_halves(

@@ -145,7 +145,7 @@ def changes_know_the_order_too(harness: UpstreamHarness[F]) -> None:
         after = [(*old_row[:2], 99) for old_row in case.rows]
         harness.write(list(zip(case.rows, after, strict=True)))
         with open_newest(harness) as (upstream, head):
-            halves = upstream.changes(old, head, coverage)
+            halves = upstream.read_changes(old, head, coverage)
             assert_halves(harness, halves, case.rows, after, coverage, case.layout)
 
 

@@ -46,7 +46,7 @@ def lost_history_is_never_read_wrong(harness: UpstreamHarness[F]) -> None:
     harness.write([(NINE[0], row(1, 1, 5)), (NINE[1], None)])
     after = (row(1, 1, 5), *NINE[2:])
     with open_newest(harness) as (upstream, head):
-        halves = upstream.changes(old, head, walk.whole())
+        halves = upstream.read_changes(old, head, walk.whole())
         frame = upstream.rows(EVERYTHING, old if upstream.lasting else head)
         harness.lose_history()
         with suppress(Unreadable, HistoryGone):

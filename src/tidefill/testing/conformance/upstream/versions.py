@@ -21,7 +21,7 @@ def an_empty_table(harness: UpstreamHarness[F]) -> None:
         assert upstream.greatest(head) is None
         assert list(upstream.bounds(Split(None, None), 1, head)) == []
         assert harness.collect(upstream.rows(EVERYTHING, head)) == []
-        assert upstream.estimate() >= 0
+        assert upstream.row_estimate() >= 0
         upstream.check_keys(head)
         upstream.check(head)
 
@@ -30,16 +30,16 @@ def rows_at_the_head(harness: UpstreamHarness[F]) -> None:
     harness.create(ORDINARY, NINE)
     with open_first(harness) as (upstream, head):
         assert upstream.readable(head)
-        assert not upstream.pressing(head), "nothing has aged yet"
+        assert not upstream.history_runs_short(head), "nothing has aged yet"
         assert upstream.lag_s(head) == 0.0
-        kept = upstream.kept()
+        kept = upstream.log_kept()
         assert kept is None or 0 <= kept.ours <= kept.total
         assert list(upstream.notices()) == []
         frame = upstream.rows(EVERYTHING, head)
         assert_same(harness.collect(frame), NINE)
         assert_same(harness.collect(frame), NINE)
         assert harness.collect(upstream.rows((), head)) == []
-        assert upstream.estimate() >= 0
+        assert upstream.row_estimate() >= 0
 
 
 def a_head_stands_still(harness: UpstreamHarness[F]) -> None:
@@ -98,9 +98,9 @@ def a_table_of_others_comes_from_itself(harness: UpstreamHarness[F]) -> None:
     harness.create(ORDINARY, NINE)
     with open_first(harness) as (upstream, head):
         assert not head.bases
-        assert upstream.before("another table", 1) is None
+        assert upstream.newest_from("another table", 1) is None
         if isinstance(head.point, Number):
-            assert upstream.before(head.identity, head.point.number) == head
+            assert upstream.newest_from(head.identity, head.point.number) == head
 
 
 def a_version_survives_json_and_a_restart(harness: UpstreamHarness[F]) -> None:
@@ -110,7 +110,7 @@ def a_version_survives_json_and_a_restart(harness: UpstreamHarness[F]) -> None:
     old = version_from_json(json.loads(text))
     with open_newest(harness) as (upstream, head):
         upstream.check(old)
-        assert_halves(harness, upstream.changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
+        assert_halves(harness, upstream.read_changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
 
 
 def preparing_again_is_harmless(harness: UpstreamHarness[F]) -> None:
@@ -121,7 +121,7 @@ def preparing_again_is_harmless(harness: UpstreamHarness[F]) -> None:
     upstream.prepare(None)
     upstream.prepare(None)
     with upstream.open_head(first=False) as head:
-        assert_halves(harness, upstream.changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
+        assert_halves(harness, upstream.read_changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
 
 
 VERSIONS: tuple[UpstreamTest, ...] = (

@@ -47,7 +47,7 @@ def _safe_is_the_end(self: PostgresLike, server: Any, snapshot: Any) -> str:
     return json.dumps({"safe": len(server.log), "end": len(server.log)})
 
 
-_changed = PostgresLike.changed
+_changed = PostgresLike.classify_changes
 
 
 def _truncate_is_a_change(self: PostgresLike, after: Version, upto: Version, coverage: Coverage) -> Changed:
@@ -124,7 +124,7 @@ OF_UPSTREAMS = (
         "a TRUNCATE is taken for an ordinary change",
         ("I1 covered",),
         2,
-        ((PostgresLike, "changed", _truncate_is_a_change),),
+        ((PostgresLike, "classify_changes", _truncate_is_a_change),),
     ),
     Plant(
         "take-stale-head",
