@@ -8,7 +8,7 @@ from tests.cli.render.examples import FILLING, JOBS, LIVE, PAUSED, PLAIN, looks,
 from tidefill.cli.render.jobs import footer, jobs_table, no_jobs
 from tidefill.cli.render.lines import one_line
 from tidefill.cli.render.sheet import RESET
-from tidefill.core.budget import GB
+from tidefill.jobs.amounts import GB
 from tidefill.jobs.status import SplitStatus
 
 
