@@ -1,22 +1,18 @@
 """How much of a server's log is too much."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidefill.core.budget import (
     ATTEMPTS_MAX,
     BUDGET,
-    GB,
-    UNITS,
     Kept,
     gives_up,
     holds_back,
     presses,
-    size_of,
-    size_text,
 )
 
+GB = 1 << 30
 BYTES = st.integers(0, 1 << 44)
 LIMITS = st.none() | st.integers(1, 1 << 44)
 
@@ -75,24 +71,3 @@ def test_what_others_keep_is_never_a_reason_to_give_up(
 def test_a_larger_limit_never_gives_up_what_a_smaller_one_keeps(kept: Kept, one: int, other: int) -> None:
     small, large = sorted((one, other))
     assert gives_up(kept, small, stands=True, failed=0) or not gives_up(kept, large, stands=True, failed=0)
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("10 GB", 10 * GB), ("1.5kB", 1536), (" 3 mb ", 3 << 20), ("2TB", 2 << 40), ("7 B", 7)],
-)
-def test_a_size_as_it_is_written(text: str, size: int) -> None:
-    assert size_of(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "10", "GB", "-1 GB", "10 GiB", "10 GB 5 MB", "ten GB"])
-def test_what_is_no_size(text: str) -> None:
-    assert size_of(text) is None
-
-
-@given(st.integers(0, 1 << 50))
-def test_a_size_for_a_person_is_about_the_size(size: int) -> None:
-    text = size_text(size)
-    read = size_of(text)
-    assert read is not None
-    assert abs(read - size) <= UNITS[text.split()[1]] * 0.051

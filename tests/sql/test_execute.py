@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stores import REPLICA, VIEW, made, row
-from tidefill.core.budget import GB
 from tidefill.core.progress import Progress
 from tidefill.engine.connect import connect
 from tidefill.engine.engine import Engine
 from tidefill.errors import BadSql, InUse, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
+from tidefill.jobs.amounts import GB
 from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Job, Pause

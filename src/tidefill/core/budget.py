@@ -8,12 +8,9 @@ does not move gives the log up: then nothing but a new generation helps it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}  # as PostgreSQL has them
-GB = UNITS["GB"]
-BUDGET = 4 * GB  # a server keeps 1 GB anyway unless it is told otherwise
+BUDGET = 4 << 30  # 4 GB: a server keeps 1 GB anyway unless it is told otherwise
 ATTEMPTS_MAX = 5  # to go on, that failed one after the other: with the pauses between them about half a minute
 
 
@@ -44,18 +41,3 @@ def gives_up(kept: Kept, limit: int | None, *, stands: bool, failed: int) -> boo
     move. `stands`: it is paused or has failed; `failed`: how often in a row an attempt to go on has. A job that can go
     on never gives up, however much is kept: its next step lets it go. What others keep is no reason either."""
     return limit is not None and kept.ours > limit and (stands or failed >= ATTEMPTS_MAX)
-
-
-def size_text(size: int) -> str:
-    """For a person: `4 GB`, `1.5 MB`."""
-    unit, factor = max(((name, one) for name, one in UNITS.items() if one <= max(size, 1)), key=lambda each: each[1])
-    return f"{size / factor:.1f}".removesuffix(".0") + f" {unit}"
-
-
-def size_of(text: str) -> int | None:
-    """Bytes, of a text such as `10 GB`; None if it is no size."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", text)
-    units = {name.casefold(): factor for name, factor in UNITS.items()}
-    if match is None or match[2].casefold() not in units:
-        return None
-    return int(float(match[1]) * units[match[2].casefold()])

@@ -10,7 +10,6 @@ A version never changes: what one job has found out about it another one need no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from pyspark.sql import functions as f
 from tidefill.core.confirm import payload_from_text
 from tidefill.core.version import Version, bases_of_all
 from tidefill.errors import Unreadable, UpstreamReplaced
+from tidefill.jobs.amounts import interval_s
 from tidefill.spark.faults import translated
 from tidefill.spark.names import table_at
 
@@ -38,7 +38,6 @@ ROWS_WRITTEN = (
     ("numOutputRows",),
 )
 RETENTION = "delta.deletedFileRetentionDuration"
-_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0}
 
 
 def wall_clock_s() -> float:
@@ -225,6 +224,5 @@ def _bases(told: str | None) -> Mapping[str, int] | None:
 
 
 def retention_s(interval: str) -> float:
-    """Seconds in such a text as `interval 7 days`."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(second|minute|hour|day|week)", interval.lower())
-    return sum(float(number) * _UNITS_S[unit] for number, unit in parts) or DEFAULT_KEPT_S
+    """Seconds in such a text as `interval 7 days`; Delta's default if there are none."""
+    return interval_s(interval) or DEFAULT_KEPT_S

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
-from tidefill.core.budget import size_of
 from tidefill.errors import InvalidSetting
+from tidefill.jobs.amounts import seconds_of, size_of
 from tidefill.jobs.definitions import JobDefinition
 from tidefill.jobs.row import Settings
 
@@ -19,7 +18,6 @@ SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is 
 SETTINGS = ("target_lag", *OF_CHUNKS, "verify", *SIZES)
 INCREMENTAL, FULL = "incremental", "full"  # how a view is refreshed
 ANEW_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
-_LAG_UNITS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
 def check_setting_names(names: Iterable[str]) -> None:
@@ -53,10 +51,10 @@ def _seconds(lag: object) -> float:
         return lag.total_seconds()
     if isinstance(lag, (int, float)) and not isinstance(lag, bool):
         return float(lag)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day)s?\s*", str(lag).lower())
-    if match is None:
+    found_s = seconds_of(str(lag))
+    if found_s is None:
         raise InvalidSetting(f"target_lag is {lag!r}", hint="Write it like '30 seconds' or '5 minutes'.")
-    return float(match[1]) * _LAG_UNITS_S[match[2]]
+    return found_s
 
 
 def _bytes(name: str, size: object) -> int | None:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Generic, TypeVar, assert_never
 
 from tidefill.core import sizing, step, throttle
-from tidefill.core.budget import size_text
 from tidefill.core.confirm import NO_TABLE, Truth, anchor_from_text, anchor_to_json, parsed
 from tidefill.core.keys import Key, key_to_json
 from tidefill.core.progress import Lag
@@ -25,6 +24,7 @@ from tidefill.core.throttle import Bucket
 from tidefill.core.version import Version, version_from_json, version_to_json
 from tidefill.errors import NotYet, TidefillError, Unavailable
 from tidefill.jobs.agreement import InStep
+from tidefill.jobs.amounts import size_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Doing, Job
 from tidefill.jobs.status import version_of

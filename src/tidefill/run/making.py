@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tidefill.core import budget
-from tidefill.core.budget import Kept, size_text
+from tidefill.core.budget import Kept
 from tidefill.errors import Fenced, LogGivenUp, NotOurs, RetryLater, TidefillError
 from tidefill.jobs import row as jobs
+from tidefill.jobs.amounts import size_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job

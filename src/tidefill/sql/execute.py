@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, assert_never
 
-from tidefill.core.budget import size_text
 from tidefill.engine.engine import NOTICE, Engine, Happened
 from tidefill.engine.job import Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
+from tidefill.jobs.amounts import seconds_text, size_text
 from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.jobs.settings import check_setting_names
 from tidefill.jobs.status import UNKNOWN, Status
@@ -305,7 +305,7 @@ def _set(status: Status) -> Iterator[tuple[str, object]]:
     yield "parallelism", settings.parallelism
     yield "rate_limit", "NONE" if settings.rate_limit is None else settings.rate_limit
     yield "chunk_rows", "by the time that one takes" if settings.chunk_rows is None else settings.chunk_rows
-    yield "target_lag", f"{settings.target_lag_s:g} seconds"
+    yield "target_lag", seconds_text(settings.target_lag_s)
     yield "verify", settings.verify
     if status.log_bytes is not None:
         yield "wal_budget", _size(settings.wal_budget)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidefill.core.budget import size_text
+from tidefill.jobs.amounts import size_text
 from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.sql.statements import RESERVED, quoted
 

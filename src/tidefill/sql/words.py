@@ -1,7 +1,6 @@
-"""A script as words with places, cut as Spark's lexer cuts it.
+"""A script of our own statements as words with places, cut by the lexer that reads queries.
 
-Where quotes and comments end is found first, and what is inside of them is hidden from all that looks for words: no
-semicolon or keyword in there can be taken for one. What cannot be read is reported with its line and a caret.
+What cannot be read is reported with its line and a caret.
 """
 
 from __future__ import annotations
@@ -10,42 +9,28 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import sqlglot
-from sqlglot import TokenType
-from sqlglot.dialects.spark import Spark
 
 from tidefill.errors import BadSql
-from tidefill.views.reading.lexer import DIALECT, UNREADABLE, Token
+from tidefill.views.reading.lexer import (
+    DIALECT,
+    UNREADABLE,
+    Hidden,
+    Kind,
+    Token,
+    covered,
+    hidden_in,
+    spans_of_words,
+    words_in,
+)
 
 QUOTE_OPEN, COMMENT_OPEN = "a quote is not closed", "a comment is not closed"
 _BEFORE_MAX, _AFTER_MAX = 60, 40  # of a line, around the caret: together they fit on a screen
 _SHOWN_MAX = 40  # of a word: enough to find it
 
-# A quote that opens none of the strings and names is not closed.
-_HIDDEN = re.compile(
-    r"""
-    (?P<comment> --(?:\\\n|[^\r\n])* | \A\ufeff )
-    | (?P<bracketed> /\* )
-    | (?P<string> (?<!\w)[rR](?:'[^']*'|"[^"]*") | (?:(?<!\w)[xX])?'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" )
-    | (?P<name> `(?:[^`]|``)*` )
-    | (?P<open> ['"`] )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_COMMENT_ENDS = re.compile(r"/\*(?!\+)|\*/")  # comments nest, but for `/*+`, which Spark takes for a hint
 _BARE_NAME = re.compile(r"\w*[^\W\d]\w*")
 _STRING = re.compile(r"[rR]?['\"]")
-
-
-class _Tokenizer(Spark.Tokenizer):
-    """Spark's, but a word is a word: SHOW does not take the rest of its statement for one string, `FOR VERSION` is not
-    one keyword, and `1L` is not three tokens at one place."""
-
-    COMMANDS: ClassVar[set[TokenType]] = set()
-    KEYWORDS: ClassVar[dict[str, TokenType]] = {}
-    NUMERIC_LITERALS: ClassVar[dict[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +54,15 @@ class Script:
 def words_of(script: Script) -> Iterator[Token]:
     """The words and signs. All that is between them is blank, or a comment."""
     masked = _masked(script)
-    position = 0
-    for start, end in _spans(script, masked):
-        gap = masked[position:start]
-        if gap.strip():
-            raise _unreadable(script, position + len(gap) - len(gap.lstrip()))
-        position = end
-        yield Token(masked[start:end].upper(), script.text[start:end], start, end)
+
+    def stray(start: int) -> BadSql:
+        return _unreadable(script, len(masked) - len(masked[start:].lstrip()))
+
+    try:
+        spans = spans_of_words(masked)
+    except UNREADABLE:
+        raise _unreadable(script, 0) from None
+    yield from words_in(script.text, masked, spans, stray)
 
 
 def shown(token: Token) -> str:
@@ -105,53 +92,25 @@ def string_of(script: Script, token: Token) -> str | None:
     return token.text[-1].join(part.text for part in parts)
 
 
-def _spans(script: Script, masked: str) -> list[tuple[int, int]]:
-    try:
-        return [(token.start, token.end + 1) for token in _Tokenizer(dialect=DIALECT).tokenize(masked)]
-    except UNREADABLE:
-        raise _unreadable(script, 0) from None
-
-
 def _unreadable(script: Script, start: int) -> BadSql:
     return script.bad("the SQL cannot be read", "Spark's SQL has nothing like this", "Remove it, or quote it.", start)
 
 
 def _masked(script: Script) -> str:
     """As long as the script: comments are blank, of quoted things only the quotes are left."""
-    pieces: list[str] = []
-    position = 0
-    while match := _HIDDEN.search(script.text, position):
-        end = _end(script, match)
-        pieces += (script.text[position : match.start()], _cover(match, end - match.start()))
-        position = end
-    return "".join([*pieces, script.text[position:]])
+    pieces = list(hidden_in(script.text))
+    if pieces and pieces[-1].kind is Kind.OPEN:
+        raise _not_closed(script, pieces[-1])
+    return covered(script.text, (piece for piece in pieces if piece.kind is not Kind.BLANK))
 
 
-def _end(script: Script, match: re.Match[str]) -> int:
-    if match.lastgroup == "open":
-        hint = f"Close it with {match[0]}."
-        raise script.bad(QUOTE_OPEN, f"{match[0]} opens, and nothing closes it", hint, match.start())
-    return _comment_end(script, match.start()) if match.lastgroup == "bracketed" else match.end()
-
-
-def _comment_end(script: Script, start: int) -> int:
-    depth = 1
-    for match in _COMMENT_ENDS.finditer(script.text, start + len("/*")):
-        depth += 1 if match[0] == "/*" else -1
-        if depth == 0:
-            return match.end()
-    hint = "Close it with */; a comment inside of a comment needs one of its own."
-    raise script.bad(COMMENT_OPEN, "/* opens, and nothing closes it", hint, start)
-
-
-def _cover(match: re.Match[str], length: int) -> str:
-    match match.lastgroup:
-        case "string":
-            return "'" + "x" * (length - 2) + "'"
-        case "name":
-            return "`" + "x" * (length - 2) + "`"
-        case _:
-            return " " * length
+def _not_closed(script: Script, piece: Hidden) -> BadSql:
+    sign = script.text[piece.start : piece.end]
+    problem = f"{sign} opens, and nothing closes it"
+    if sign == "/*":
+        hint = "Close it with */; a comment inside of a comment needs one of its own."
+        return script.bad(COMMENT_OPEN, problem, hint, piece.start)
+    return script.bad(QUOTE_OPEN, problem, f"Close it with {sign}.", piece.start)
 
 
 def _picture(line: str, at: int) -> str:

@@ -30,7 +30,9 @@ FILLING = Status(
 )
 
 PLAIN = replace(FILLING, splits=(), lag_versions=None, lag_s=None, rows_per_s=0.0, eta_s=None)
-LIVE = replace(PLAIN, name="orders", state="live", share=1.0, version=1812, waiting="up to date", published=True)
+LIVE = replace(
+    PLAIN, name="orders", state="live", share=1.0, version=1812, waiting="up to date", published=True, waits_for="IDLE"
+)
 
 FAILURE = Failure(
     "KEY_NOT_UNIQUE",
@@ -39,7 +41,9 @@ FAILURE = Failure(
 )
 
 FAILED = replace(PLAIN, name="customers", state="failed", share=0.139, rows=40_000, failure=FAILURE)
-PAUSED = replace(PLAIN, name="clicks", state="paused", share=0.87, waiting="paused", wishes=("resume",))
+PAUSED = replace(
+    PLAIN, name="clicks", state="paused", share=0.87, waiting="paused", wishes=("resume",), waits_for="PAUSED"
+)
 JOBS = (FILLING, LIVE, FAILED, PAUSED)
 
 

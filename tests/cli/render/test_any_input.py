@@ -35,6 +35,7 @@ STATUSES = st.builds(
     eta_s=st.none() | AMOUNTS,
     version=st.none() | st.integers(),
     waiting=TEXTS | st.sampled_from([reason.value for reason in Reason]),
+    waits_for=TEXTS | st.sampled_from([reason.code for reason in Reason]),
     runs=st.booleans(),
     failure=st.none() | st.builds(Failure, TEXTS, TEXTS, TEXTS, TEXTS),
     splits=SPLITS.map(tuple),

@@ -8,7 +8,7 @@ from tests.cli.render.examples import FILLING, JOBS, LIVE, PAUSED, PLAIN, looks,
 from tidefill.cli.render.jobs import footer, jobs_table, no_jobs
 from tidefill.cli.render.lines import one_line
 from tidefill.cli.render.sheet import RESET
-from tidefill.core.budget import GB
+from tidefill.jobs.amounts import GB
 from tidefill.jobs.status import SplitStatus
 
 
@@ -133,7 +133,9 @@ def test_what_it_waits_for_and_what_was_asked_of_it() -> None:
         "revenue_by_day: backfilling 42 %, 12.3M rows, generation 2, waiting: rate limit, asked to resync and pause"
     )
     assert one_line(replace(PLAIN, pause="fill")).endswith("rows, fill paused")
-    assert one_line(replace(PLAIN, pause="fill", waiting="fill paused")).endswith("rows, fill paused")
+    assert one_line(replace(PLAIN, pause="fill", waiting="fill paused", waits_for="FILL_PAUSED")).endswith(
+        "rows, fill paused"
+    )
     assert one_line(PAUSED) == "clicks: paused 87 %, 12.3M rows, version 7, asked to resume"
 
 

@@ -1,8 +1,8 @@
-"""Counts, durations and lags as a person reads them."""
+"""Counts and lags as a person reads them."""
 
 import pytest
 
-from tidefill.cli.render.numbers import count, duration, lag
+from tidefill.cli.render.numbers import count, lag
 
 
 @pytest.mark.parametrize(
@@ -13,15 +13,6 @@ from tidefill.cli.render.numbers import count, duration, lag
 )  # fmt: skip
 def test_counts(value: float, shown: str) -> None:
     assert count(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(-3, "0 s"), (0.4, "0 s"), (4, "4 s"), (60, "1 min"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (3601, "1 h"),
-     (273_600, "3 d 4 h"), (float("inf"), "?")],
-)  # fmt: skip
-def test_durations(seconds: float, shown: str) -> None:
-    assert duration(seconds) == shown
 
 
 def test_lag() -> None:

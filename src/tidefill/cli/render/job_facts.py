@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tidefill.cli.render.numbers import count, duration, lag
-from tidefill.core.budget import size_text
+from tidefill.cli.render.numbers import count, lag
 from tidefill.core.reasons import Reason
+from tidefill.jobs.amounts import duration_text, size_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Pause
 from tidefill.jobs.status import Status
@@ -15,10 +15,10 @@ def job_facts(status: Status) -> list[str]:
     filling = status.state == Life.BACKFILLING.value
     working = filling and status.runs
     facts = [
-        f"{status.doing} for {duration(status.doing.for_s)}" if status.doing is not None else "",
+        f"{status.doing} for {duration_text(status.doing.for_s)}" if status.doing is not None else "",
         f"{count(status.rows_per_s)} rows/s" if working and status.rows_per_s >= 0.1 else "",
         f"{count(status.rows)} rows" if status.rows > 0 and status.state != Life.LIVE.value else "",
-        f"{duration(status.eta_s)} left" if working and status.eta_s is not None else "",
+        f"{duration_text(status.eta_s)} left" if working and status.eta_s is not None else "",
         _lag(status),
         _log(status),
         f"version {status.version}" if status.version is not None and not filling else "",

@@ -1,8 +1,10 @@
-"""Numbers as people read them: counts, durations, ages and lags."""
+"""Numbers as people read them: counts, ages and lags."""
 
 from __future__ import annotations
 
 import math
+
+from tidefill.jobs.amounts import duration_text
 
 
 def count(value: float) -> str:
@@ -15,21 +17,9 @@ def count(value: float) -> str:
     return (str(math.floor(scaled)) if scaled >= 100 else f"{math.floor(scaled * 10) / 10:g}") + unit
 
 
-def duration(seconds: float) -> str:
-    """`4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: the two greatest units."""
-    if not math.isfinite(seconds):
-        return "?"
-    left, parts = max(math.floor(seconds), 0), []
-    for unit, size_s in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        amount, left = divmod(left, size_s)
-        parts.append((amount, unit))
-    first = next((at for at, (amount, _) in enumerate(parts) if amount), len(parts) - 1)
-    return " ".join(f"{amount} {unit}" for amount, unit in parts[first : first + 2] if amount) or "0 s"
-
-
 def age(seconds: float) -> str:
     """`3 min`: the greatest unit of the duration."""
-    return " ".join(duration(seconds).split()[:2])
+    return " ".join(duration_text(seconds).split()[:2])
 
 
 def lag(versions: int | None, seconds: float | None, *, at_least: bool = False) -> str:
@@ -38,5 +28,5 @@ def lag(versions: int | None, seconds: float | None, *, at_least: bool = False) 
         return "" if at_least else "no lag"
     parts = [] if versions is None else [f"{versions} version{'s' * (versions != 1)}"]
     if seconds is not None:
-        parts.append(duration(seconds))
+        parts.append(duration_text(seconds))
     return f"lag {'at least ' * at_least}{', '.join(parts)}" if parts else ""
