@@ -32,7 +32,7 @@ LEVELS: tuple[set[str], ...] = (
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 # `Engine.execute` is where the API leads up to its own face, and an `Explained` shows itself in the words of EXPLAIN.
-ALLOWED_SIDEWAYS = {("__main__", "cli"), ("engine", "sql"), ("delta", "sql")}
+ALLOWED_SIDEWAYS = {("__main__", "cli"), ("engine", "sql"), ("delta", "engine")}
 MAY_IMPORT_PYSPARK = {"spark", "delta", "postgres", "engine", "local"}
 
 PURE = {"core", "jobs", "indexes"}

@@ -286,7 +286,7 @@ def test_a_slot_that_was_lost_before_the_first_version(copy: Held, postgres: Pos
     upstream.prepare(None)
     with keeping_little(postgres):
         lose_the_log(postgres, copy.slot)
-        assert upstream.log_kept() == Kept(), "it keeps nothing any more"
+        assert upstream._slot.kept() == Kept(), "it keeps nothing any more"
         with pytest.raises(HistoryGone, match="thrown away"), upstream.open_head(first=True):
             pass
 
@@ -295,9 +295,9 @@ def test_a_server_that_will_soon_throw_the_log_away_presses(copy: Held, postgres
     # R25
     copy.catch_up()
     with keeping_little(postgres):
-        kept = copy._upstreams[-1].log_kept()
+        kept = copy._upstreams[-1]._slot.kept()
         assert kept is not None
         assert 0 < (kept.left or 0) <= 32 * MB, "with the segment that is being written"
-    kept = copy._upstreams[-1].log_kept()
+    kept = copy._upstreams[-1]._slot.kept()
     assert kept is not None
     assert kept.left is None

@@ -111,7 +111,7 @@ class TableSeen:
 
     head: Version
     readable: bool
-    pressing: bool = False
+    history_runs_short: bool = False
     lag_s: float = 0.0
     kept: Kept | None = None
 
@@ -419,7 +419,7 @@ def _stuck(state: JobState, glimpse: CheapLook) -> bool:
 
 
 def _pressing(glimpse: CheapLook, knobs: Knobs) -> bool:
-    runs_short = any(look.pressing for look in glimpse.tables.values())
+    runs_short = any(look.history_runs_short for look in glimpse.tables.values())
     return runs_short or any(budget.presses(kept, knobs.wal_budget) for kept in kept_logs(glimpse))
 
 

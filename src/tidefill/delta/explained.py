@@ -31,12 +31,12 @@ class Explained:
     slots_left: int | None = None
 
     def __repr__(self) -> str:
-        from tidefill.sql import explaining, showing
+        from tidefill.engine import explaining, showing
 
         return showing.as_text(showing.FACTS, explaining.facts_of(self))
 
     def _repr_html_(self) -> str:
-        from tidefill.sql import explaining, showing
+        from tidefill.engine import explaining, showing
 
         return showing.as_html(showing.FACTS, explaining.facts_of(self))
 

@@ -23,6 +23,7 @@ from tidefill.delta.history import Commit, DeltaHistory, Survey, wall_clock_s
 from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
+from tidefill.ports.upstream import UpstreamLook
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted
@@ -125,22 +126,22 @@ class DeltaUpstream:
         number = number_of(at)
         return number not in self._lost and number in self._history.survey(reach=number).commits
 
-    def history_runs_short(self, at: Version) -> bool:
-        """Whether the first commit that was not taken in is half as old as history is kept."""
-        return self.lag_s(at) > self._history.survey(reach=number_of(at)).kept_s / 2
+    def look(self, at: Version) -> UpstreamLook:
+        """History runs short when the first commit that was not taken in is half as old as history is kept. Delta keeps
+        nothing for a reader."""
+        lag_s = self._lag_s(at)
+        runs_short = lag_s > self._history.survey(reach=number_of(at)).kept_s / 2
+        return UpstreamLook(self.readable(at), runs_short, lag_s, notices=self._notices())
 
-    def log_kept(self) -> None:
-        """Delta keeps nothing for a reader."""
-
-    def lag_s(self, at: Version) -> float:
+    def _lag_s(self, at: Version) -> float:
         """The age of the first commit that was not taken in."""
         missed = self._history.survey(reach=number_of(at)).commits.get(number_of(at) + 1)
         return 0.0 if missed is None else max(0.0, self._now_s() - missed.at_s)
 
-    def notices(self) -> Sequence[str]:
+    def _notices(self) -> tuple[str, ...]:
         """Columns that came after the creation of a job that names the columns it reads."""
         new = [name for name in self._there if name not in self._known] if self._known else []
-        return [f"column {name} of the input is new and is not in the view" for name in new]
+        return tuple(f"column {name} of the input is new and is not in the view" for name in new)
 
     def check(self, at: Version) -> None:
         """The same table, with every commit since then."""

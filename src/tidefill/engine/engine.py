@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.core.sizing import FIRST_ROWS, Sizing
 from tidefill.core.version import Number, Point
+from tidefill.engine.explaining import explanation
 from tidefill.engine.inputs import Inputs
 from tidefill.engine.job import Job
 from tidefill.engine.lakes import Lake, Lakes
@@ -46,6 +47,7 @@ from tidefill.jobs.definitions import (
 )
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered, ends
+from tidefill.jobs.plain_json import as_json
 from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Settings, name_key
 from tidefill.jobs.settings import ANEW_LAG_S, INCREMENTAL, changed_settings, check_use, is_anew
@@ -289,7 +291,8 @@ class Engine:
         for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:
                 self._lake.tables.check_keys(self._inputs.find((table,)))
-        row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
+        told = explanation(name, explained, settings.chunk_rows, with_sql=False, rate_limit=settings.rate_limit)
+        row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings, explained=as_json(told))
         made = self._store.create(row, graph.names_read(row))
         for notice in explained.notices if made.id == row.id else ():
             self._store.add_event(made.id, self._clock.now_s(), f"{NOTICE}{notice}")

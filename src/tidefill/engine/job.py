@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -51,6 +52,12 @@ class Job:
     def definition(self) -> JobDefinition:
         """What was created."""
         return graph.definition_of(self._row())
+
+    def explained(self) -> dict[str, Any] | None:
+        """What EXPLAIN said when the job was created, as JSON data; None for a job of a release that did not keep
+        it."""
+        text = self._row().explained
+        return json.loads(text) if text else None
 
     def wait(self, timeout: float | None = None, *, gone: bool = False, stop: threading.Event | None = None) -> Job:
         """Return when it is live, or when it is `gone`. JobFailed with its reason; WrongState if it stands still until

@@ -99,7 +99,8 @@ class Job:
     """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
     the generation is built from, where something else may take its name. `unread_settings`: the settings as the store
     has them, if this release cannot read them; they are written back as they are. `waiting`: what the job waits for, as
-    a person reads it; `waits_for`: the code of the reason, which programs compare."""
+    a person reads it; `waits_for`: the code of the reason, which programs compare. `explained`: what EXPLAIN
+    said when the job was created (JSON), for who shows the job."""
 
     id: str
     name: str
@@ -126,6 +127,7 @@ class Job:
     doing: Doing | None = None
     ended_at_s: float = 0.0
     unread_settings: str = ""
+    explained: str = ""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -373,7 +375,7 @@ def job_from_json(data: Any) -> Job:
     """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
     try:
         # Rows of earlier releases do not have all of them.
-        data = {"source": "", "doing": None, "waits_for": code_of(data["waiting"]), **data}
+        data = {"source": "", "doing": None, "explained": "", "waits_for": code_of(data["waiting"]), **data}
         fields = {name: data[name] for name in _PLAIN}
         for name, kind in _NESTED.items():
             fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tidefill.core.budget import Kept
@@ -15,6 +16,21 @@ from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
 
 F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamLook:
+    """How an upstream stands to a job. `readable`: rows can be read as of the job's version, now and for a while.
+    `history_runs_short`: the history since that version is half way to its end. `lag_s`: for how long there have been
+    changes after that version; 0 if there are none, or if it is not known. `log_kept`: how much of its log is kept for
+    this reader; None if no log is. `notices`: what a person should know of the table by now; the same words each
+    time."""
+
+    readable: bool
+    history_runs_short: bool = False
+    lag_s: float = 0.0
+    log_kept: Kept | None = None
+    notices: tuple[str, ...] = ()
 
 
 class Upstream(Protocol[F]):
@@ -44,17 +60,8 @@ class Upstream(Protocol[F]):
     def readable(self, at: Version) -> bool:
         """Whether rows can be read as of this version, now and for a while."""
 
-    def history_runs_short(self, at: Version) -> bool:
-        """Whether the history since this version is half way to its end."""
-
-    def log_kept(self) -> Kept | None:
-        """How much of its log is kept for this reader, now; None if no log is."""
-
-    def lag_s(self, at: Version) -> float:
-        """For how long there have been changes after this version; 0 if there are none, or if it is not known."""
-
-    def notices(self) -> Sequence[str]:
-        """What a person should know of the table by now; the same words each time."""
+    def look(self, at: Version) -> UpstreamLook:
+        """How the table stands to a job whose target is at this version, in one value."""
 
     def check(self, at: Version) -> None:
         """Raise UpstreamReplaced or HistoryGone, or return."""

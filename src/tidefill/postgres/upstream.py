@@ -16,7 +16,6 @@ from typing import Any, Generic
 
 import psycopg
 
-from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
 from tidefill.core.sample import SAMPLE_KEYS, Sample
 from tidefill.core.step import Changed
@@ -24,6 +23,7 @@ from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Coverage, Range, Split, covered_ranges, rest
 from tidefill.errors import Unreadable
 from tidefill.ports.frames import F, Halves
+from tidefill.ports.upstream import UpstreamLook
 from tidefill.postgres import head as heads
 from tidefill.postgres.backlog import KeyTexts, News, Transaction
 from tidefill.postgres.head import Head
@@ -135,25 +135,19 @@ class PostgresUpstream(Generic[F]):
         """Only inside its head."""
         return self._head is not None and self._head.alive and self._head.snapshot == _snapshot(at)
 
-    def history_runs_short(self, at: Version) -> bool:
-        """The log is kept for as long as it is needed, or `log_kept` says how much is left."""
-        return False
+    def look(self, at: Version) -> UpstreamLook:
+        """The log is kept for as long as it is needed, by the slot. A person should know of columns whose type is not
+        known."""
+        notices = tuple(self._seen.notices()) if self._seen is not None else ()
+        return UpstreamLook(self.readable(at), lag_s=self._lag_s(at), log_kept=self._slot.kept(), notices=notices)
 
-    def log_kept(self) -> Kept | None:
-        """By the slot."""
-        return self._slot.kept()
-
-    def lag_s(self, at: Version) -> float:
+    def _lag_s(self, at: Version) -> float:
         """The age of the first commit to the table that was not taken in."""
         head = self._head
         if head is None or not head.alive:
             return 0.0
         first_s = self._news(at, head).first_s
         return 0.0 if first_s is None else max(0.0, head.at_s - first_s)
-
-    def notices(self) -> Sequence[str]:
-        """Columns whose type is not known."""
-        return self._seen.notices() if self._seen is not None else ()
 
     def check(self, at: Version) -> None:
         """The same table, and a slot that still holds all that was not taken in."""

@@ -98,6 +98,7 @@ class Backfill(Generic[F]):
         self._target = target
         self._new_uuid = new_uuid
         self._heads: dict[Table, _Head] = {}
+        self._notices: dict[Table, tuple[str, ...]] = {}
         self.shape = derivation.shape
         self.resources = (*target.resources, *(name for up in upstreams.values() for name in up.resources))
 
@@ -155,8 +156,9 @@ class Backfill(Generic[F]):
             head = held.version
         else:
             head = self._open(table, now_s, first=False)
-        kept = upstream.log_kept()
-        return TableSeen(head, upstream.readable(at), upstream.history_runs_short(at), upstream.lag_s(at), kept)
+        look = upstream.look(at)
+        self._notices[table] = look.notices
+        return TableSeen(head, look.readable, look.history_runs_short, look.lag_s, look.log_kept)
 
     def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
         """Whether the open head is the state's version and may be kept a little longer: chunks are read at it."""
@@ -415,8 +417,8 @@ class Backfill(Generic[F]):
         self._target.publish()
 
     def notices(self) -> list[str]:
-        """What a person should know of the upstreams."""
-        return [notice for upstream in self._upstreams.values() for notice in upstream.notices()]
+        """What a person should know of the upstreams, as of the last look."""
+        return [notice for notices in self._notices.values() for notice in notices]
 
     def release(self, versions: Mapping[Table, Version]) -> None:
         """Tell the upstreams what will not be asked for again."""

@@ -244,8 +244,8 @@ def _versions_from_text(text: str) -> dict[Table, Version]:
 
 
 def _notices(job: Job, glimpse: CheapLook) -> list[str]:
-    pressing = [table for table, look in glimpse.tables.items() if look.pressing]
-    notices = [f"half of the time for which {table} keeps its history is over" for table in pressing]
+    history_runs_short = [table for table, look in glimpse.tables.items() if look.history_runs_short]
+    notices = [f"half of the time for which {table} keeps its history is over" for table in history_runs_short]
     allowed = job.settings.wal_budget
     if allowed is not None and any(2 * kept.total > allowed for kept in kept_logs(glimpse)):
         notices.append(f"the server keeps more than {size_text(allowed // 2)} of its log for this job")

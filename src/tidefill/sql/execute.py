@@ -12,15 +12,22 @@ from enum import Enum
 from typing import Any, assert_never
 
 from tidefill.engine.engine import NOTICE, Engine, Happened
+from tidefill.engine.explaining import (
+    KIND_NAMES,
+    Explanation,
+    explanation,
+    facts,
+    key_text,
+    walk_facts,
+)
 from tidefill.engine.job import Job
+from tidefill.engine.showing import FACTS as FACTS
+from tidefill.engine.showing import as_html, as_text
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.jobs.amounts import seconds_text, size_text
 from tidefill.jobs.definitions import JobDefinition, Kind
 from tidefill.jobs.settings import check_setting_names
 from tidefill.jobs.status import UNKNOWN, Status
-from tidefill.sql.explaining import KIND_NAMES, Explanation, explanation, facts, key_text, walk_facts
-from tidefill.sql.showing import FACTS as FACTS
-from tidefill.sql.showing import as_html, as_text
 from tidefill.sql.statements import (
     AlterJob,
     CancelJob,

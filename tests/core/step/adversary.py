@@ -90,7 +90,7 @@ class Adversary:
         head = Version("id", self.point(self.newest - self.chance.choice((0, 0, 0, 1, 3))))
         readable = known is None or self.calm or self.chance.random() < 0.5
         kept = None if self.calm else Kept(self.chance.choice((0, 9, 12)), self.chance.choice((0, 9)))
-        return TableSeen(head, readable, pressing=not self.calm and self.chance.random() < 0.3, kept=kept)
+        return TableSeen(head, readable, history_runs_short=not self.calm and self.chance.random() < 0.3, kept=kept)
 
     def look(self, before: JobState, glimpse: CheapLook, knobs: Knobs) -> Look:
         """Answers what was asked, and nothing else."""

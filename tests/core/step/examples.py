@@ -42,13 +42,15 @@ def glimpse(
     head: int = 5,
     *,
     readable: bool = True,
-    pressing: bool = False,
+    history_runs_short: bool = False,
     pace: Pace = HAS_ITS_SHARE,
     phase: Phase = Phase.FILLING,
     rewrite_state: bool = False,
     kept: Kept | None = None,
 ) -> CheapLook:
-    return CheapLook(phase, {"t": TableSeen(version(head), readable, pressing, kept=kept)}, pace, rewrite_state)
+    return CheapLook(
+        phase, {"t": TableSeen(version(head), readable, history_runs_short, kept=kept)}, pace, rewrite_state
+    )
 
 
 def seen(look: CheapLook, changed: Changed = Changed.NOTHING, offered: Mapping[Split, tuple[Key, ...]] = {}) -> Look:

@@ -93,7 +93,7 @@ def test_after_a_step_without_a_chunk_comes_one_with(changed: Changed, write: Wr
 def test_a_busy_upstream_cannot_starve_the_fill() -> None:
     now, pace, kinds = state(walk.start(key(3)), at=1), Pace(), ""
     for turn in range(2, 20):
-        look = glimpse(turn, readable=False, pressing=True, pace=pace)
+        look = glimpse(turn, readable=False, history_runs_short=True, pace=pace)
         offered = {split: keys(1, 2) for split in walk.unfinished(now.coverage["t"])}
         plan = plan_step(now, seen(look, Changed.SOME, offered), ONE, REPLICA)
         if isinstance(plan, Finish):
@@ -116,9 +116,9 @@ def test_a_forward_is_due_by_its_share_of_the_time() -> None:
 
 
 def test_history_that_runs_short_makes_a_forward_due() -> None:
-    look = glimpse(9, pressing=True)
+    look = glimpse(9, history_runs_short=True)
     assert chunks(plan_step(state(HALFWAY), seen(look, Changed.SOME, OFFER), ONE, REPLICA)) == ()
-    again = glimpse(9, pressing=True, pace=Pace(forwarded_last=True))
+    again = glimpse(9, history_runs_short=True, pace=Pace(forwarded_last=True))
     assert at(plan_step(state(HALFWAY), seen(again, Changed.SOME, OFFER), ONE, REPLICA)) == version(5)
 
 
@@ -156,7 +156,7 @@ def test_a_job_that_has_filled_everything_is_not_held_back() -> None:
 
 def test_a_stale_head_is_never_taken() -> None:
     for head in (4, 5):
-        look = glimpse(head, pressing=True)
+        look = glimpse(head, history_runs_short=True)
         assert at(plan_step(state(HALFWAY), seen(look, offered=OFFER), ONE, REPLICA)) == version(5)
 
 

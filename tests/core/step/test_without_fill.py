@@ -42,7 +42,7 @@ from tidefill.core.walk import Split, Upto
 
 def test_a_paused_job_does_nothing_but_keep_its_state() -> None:
     paused = Knobs(paused=True)
-    look = glimpse(9, readable=False, pressing=True)
+    look = glimpse(9, readable=False, history_runs_short=True)
     assert plan_look(state(HALFWAY), look, paused, REPLICA) == LookRequest()
     assert plan_step(state(HALFWAY), seen(look), paused, REPLICA) == Wait(Reason.PAUSED)
     overlaid = replace(look, rewrite_state=True)
@@ -137,15 +137,15 @@ def test_a_lag_that_was_asked_for_is_used() -> None:
     assert plan_step(state(COVERED), seen(early, Changed.SOME), slow, REPLICA) == Wait(Reason.TARGET_LAG, 18.0)
     late = glimpse(9, phase=Phase.LIVE, pace=Pace(since_commit_s=30.0))
     assert at(plan_step(state(COVERED), seen(late, Changed.SOME), slow, REPLICA)) == version(9)
-    pressing = glimpse(9, phase=Phase.LIVE, pressing=True, pace=Pace(since_commit_s=12.0))
-    assert at(plan_step(state(COVERED), seen(pressing, Changed.SOME), slow, REPLICA)) == version(9)
+    history_runs_short = glimpse(9, phase=Phase.LIVE, history_runs_short=True, pace=Pace(since_commit_s=12.0))
+    assert at(plan_step(state(COVERED), seen(history_runs_short, Changed.SOME), slow, REPLICA)) == version(9)
 
 
 def test_history_that_runs_short_is_let_go() -> None:
     """Nothing of ours changed, but the old version will soon be one whose changes are gone."""
-    live = glimpse(9, phase=Phase.LIVE, pressing=True)
+    live = glimpse(9, phase=Phase.LIVE, history_runs_short=True)
     assert plan_step(state(COVERED), seen(live), ONE, REPLICA) == Step({"t": version(9)}, {"t": COVERED})
-    same = glimpse(5, phase=Phase.LIVE, pressing=True)
+    same = glimpse(5, phase=Phase.LIVE, history_runs_short=True)
     assert plan_step(state(COVERED), seen(same), ONE, REPLICA) == Wait(Reason.IDLE)
 
 

@@ -18,6 +18,7 @@ from tidefill.core.walk import Coverage, Range, Split, rest
 from tidefill.errors import HistoryGone, KeyNotUnique, NotYet, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
+from tidefill.ports.upstream import UpstreamLook
 from tidefill.testing.memory import changes as rule
 from tidefill.testing.memory.tables import Frame, Row, Table, WalkOf
 from tidefill.testing.memory.world import World
@@ -120,6 +121,11 @@ class DeltaLike:
         """Until it is vacuumed."""
         return number_of(at) >= self._table().readable_from
 
+    def look(self, at: Version) -> UpstreamLook:
+        """How the table stands to a job at this version."""
+        runs_short, lag_s = self.history_runs_short(at), self.lag_s(at)
+        return UpstreamLook(self.readable(at), runs_short, lag_s, notices=tuple(self.notices()))
+
     def history_runs_short(self, at: Version) -> bool:
         """Changes since then have begun to age."""
         table = self._table()
@@ -133,9 +139,6 @@ class DeltaLike:
             raise UpstreamReplaced("the upstream is another table now", hint="RESYNC the job.")
         if number_of(at) < min(table.changes_from, table.version):
             raise HistoryGone("changes that were not taken in yet are gone", hint="RESYNC the job.")
-
-    def log_kept(self) -> None:
-        """Nothing is kept for a reader."""
 
     def lag_s(self, at: Version) -> float:
         """Not known."""

@@ -21,6 +21,7 @@ from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
+from tidefill.ports.upstream import UpstreamLook
 from tidefill.testing.memory import changes as rule
 from tidefill.testing.memory.delta import Bend, honest, refuse_duplicates, rows_in, spaced
 from tidefill.testing.memory.tables import Frame, Row, WalkOf
@@ -250,6 +251,11 @@ class PostgresLike:
         """Only inside its head."""
         head = self._heads.get(_snapshot(at))
         return head is not None and head.alive
+
+    def look(self, at: Version) -> UpstreamLook:
+        """How the table stands to a job at this version."""
+        runs_short, kept = self.history_runs_short(at), self.log_kept()
+        return UpstreamLook(self.readable(at), runs_short, self.lag_s(at), kept, tuple(self.notices()))
 
     def history_runs_short(self, at: Version) -> bool:
         """The log is kept for as long as it is needed."""

@@ -29,12 +29,12 @@ def an_empty_table(harness: UpstreamHarness[F]) -> None:
 def rows_at_the_head(harness: UpstreamHarness[F]) -> None:
     harness.create(ORDINARY, NINE)
     with open_first(harness) as (upstream, head):
-        assert upstream.readable(head)
-        assert not upstream.history_runs_short(head), "nothing has aged yet"
-        assert upstream.lag_s(head) == 0.0
-        kept = upstream.log_kept()
-        assert kept is None or 0 <= kept.ours <= kept.total
-        assert list(upstream.notices()) == []
+        look = upstream.look(head)
+        assert look.readable == upstream.readable(head) is True
+        assert not look.history_runs_short, "nothing has aged yet"
+        assert look.lag_s == 0.0
+        assert look.log_kept is None or 0 <= look.log_kept.ours <= look.log_kept.total
+        assert look.notices == ()
         frame = upstream.rows(EVERYTHING, head)
         assert_same(harness.collect(frame), NINE)
         assert_same(harness.collect(frame), NINE)

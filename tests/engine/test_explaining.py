@@ -19,9 +19,14 @@ from tidefill.cli.render import tables
 from tidefill.delta.explained import Explained
 from tidefill.delta.inputs import Size
 from tidefill.engine.engine import Engine
+from tidefill.engine.explaining import (
+    Explanation,
+    explanation,
+    facts,
+    generated_sql,
+)
 from tidefill.jobs.definitions import JobDefinition, Kind, Part
 from tidefill.jobs.plain_json import as_json
-from tidefill.sql.explaining import Explanation, explanation, facts, generated_sql
 from tidefill.views.plan.drivers import choose
 from tidefill.views.plan.plan import compile_view
 

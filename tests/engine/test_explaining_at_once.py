@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.sql.test_explaining import GROUPS, ORDERS, ROW_WISE, V, compiled, read, told
+from tests.engine.test_explaining import (
+    GROUPS,
+    ORDERS,
+    ROW_WISE,
+    V,
+    compiled,
+    read,
+    told,
+)
 from tidefill.delta.explained import Explained
 from tidefill.delta.inputs import Size
-from tidefill.sql.explaining import explanation, facts
+from tidefill.engine.explaining import explanation, facts
 
 AT_ONCE = "at once, by one query over all rows"
 

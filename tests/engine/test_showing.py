@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.sql.test_explaining import ROW_WISE
+from tests.engine.test_explaining import ROW_WISE
 from tidefill.sql.execute import FACTS, Result
 
 SHOUT = "<script>alert(1)</script>"
