@@ -46,6 +46,7 @@ def test_a_store_of_an_earlier_release_goes_on_and_is_dropped(
         before = {status.name: status for status in engine.statuses()}
         assert {name: before[name].state for name in STATES} == STATES
         assert 0 < before["half"].share < 1
+        assert (before["spent"].waits_for, engine.job("spent").explained()) == ("IDLE", None)
         generations = generations_of(engine)
         orders = tmp_path / LAKE / "orders"
         spark.sql(f"INSERT INTO delta.`{orders}` VALUES (900, 3, 'name', 77.00)")

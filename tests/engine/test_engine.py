@@ -50,6 +50,9 @@ def test_views_and_replicas_stay_fresh_until_nothing_is_left_of_them(shop: Shop)
     shop.expect("copy", "SELECT * FROM SOURCE")
     assert [text for _, text in view.events() if "column extra" in text], "a view ignores it, and says so"
     assert view.verify().differences == copy.verify().differences == ()
+    explained = view.explained()
+    assert explained is not None, "what EXPLAIN said is kept"
+    assert (explained["name"], explained["key"]) == ("big", ["__tf_key_id"])
     assert "live, 100%" in repr(copy)
     assert "<progress value='1.0000'" in copy._repr_html_()
     with pytest.raises(InUse, match="big is in use"):
