@@ -8,16 +8,16 @@ from tidefill.jobs.definitions import JobDefinition, Kind, Part, job_to_text
 from tidefill.jobs.row import Job
 
 
-def job(name: str, *tables: str, anew: bool = False) -> Job:
+def job(name: str, *tables: str, full: bool = False) -> Job:
     parts = tuple(Part(table, table, (), ("id",)) for table in tables)
-    definition = JobDefinition(Kind.VIEW, tables[0], "", ("id",), ("id",), (), "", parts=parts, anew=anew)
+    definition = JobDefinition(Kind.VIEW, tables[0], "", ("id",), ("id",), (), "", parts=parts, full=full)
     return Job(name, name, job_to_text(definition))
 
 
 def test_nobody_waits_for_it_and_its_inputs_go_together(tmp_path: Path) -> None:
     rows = [
         job("flagged", "t"),
-        job("full", "t", "flagged", anew=True),
+        job("full", "t", "flagged", full=True),
         job("above", "full", "t"),
         job("top", "above", "t"),
     ]

@@ -118,7 +118,7 @@ def test_what_is_computed_anew() -> None:
     sql = "SELECT v FROM events GROUP BY CUBE (v)"
     definition = JobDefinition(
         Kind.VIEW, "events", sql, (), (), (), "", columns=(("v", "bigint"),),
-        parts=(Part("events", "events", (("v", "bigint"),), ()),), anew=True,
+        parts=(Part("events", "events", (("v", "bigint"),), ()),), full=True,
     )  # fmt: skip
     explained = Explained(definition, True, 70, V, inputs=(Size("events", 70, 2000),))
     assert read(explained) == {

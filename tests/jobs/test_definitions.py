@@ -43,7 +43,8 @@ def test_definitions_survive() -> None:
 
 def test_a_query_over_several_tables_is_not_taken_for_one_over_its_first() -> None:
     """Releases that know one table only must stop at it."""
-    assert '"form": 3' in job_to_text(replace(JOIN, anew=True))
+    assert '"form": 3' in job_to_text(replace(JOIN, full=True))
+    assert '"anew": true' in job_to_text(replace(JOIN, full=True)), "as the first release wrote it"
     assert '"form": 2' in job_to_text(JOIN)
     assert '"form": 1' in job_to_text(VIEW)
     assert (JOIN.tables, VIEW.tables) == (("T", "u"), ("t",))
@@ -58,7 +59,7 @@ def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
     assert VIEW.same_wish(replace(VIEW, input="T", columns=(), walk=("id",)))
     assert not VIEW.same_wish(replace(VIEW, sql="SELECT v FROM t"))
     assert not VIEW.same_wish(replace(VIEW, kind=Kind.REPLICA))
-    assert not VIEW.same_wish(replace(VIEW, anew=True))
+    assert not VIEW.same_wish(replace(VIEW, full=True))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 4}', '{"form": 1}', '{"form": 1, "key": 3}'])

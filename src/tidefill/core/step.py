@@ -30,7 +30,9 @@ from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import InvalidSetting, UpstreamReplaced
 
 FORWARD_SHARE = 5
-ANEW_SHARE = 0.1  # of the rows of the inputs: where a tenth is written, most files of the target are touched as well
+RECOMPUTE_SHARE = (
+    0.1  # of the rows of the inputs: where a tenth is written, most files of the target are touched as well
+)
 PARALLELISM_MAX = 256
 LOOK_EVERY_S = 5.0  # at a log that is long: to read it is dear
 RELEASE_EVERY_S = 15.0  # as often as PostgreSQL notes in its log who is still open, without which it lets go of nothing
@@ -74,7 +76,7 @@ class StepKind(Enum):
 class Shape:
     """What the derivation asks of the plan: which table each occurrence reads, which occurrences are walked (the others
     are taken whole), whether a fill is a plain append, how many leading walk columns form a group that no chunk may
-    cut, and whether there are no outputs while nothing walked is covered. `anew`: it knows nothing of changes; whenever
+    cut, and whether there are no outputs while nothing walked is covered. `full`: it knows nothing of changes; whenever
     there are some, all of it is computed again."""
 
     tables: Mapping[Occurrence, Table]
@@ -82,7 +84,7 @@ class Shape:
     appends: bool = True
     group_columns: int = 0
     starts_empty: bool = True
-    anew: bool = False
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ def plan_look(state: JobState, glimpse: CheapLook, knobs: Knobs, shape: Shape) -
     if plan_at_once(state, glimpse.phase, knobs) or _may_verify(glimpse):
         return LookRequest()
     moved, due = _moved(state, glimpse), knobs.target_lag_s <= glimpse.pace.since_commit_s
-    return LookRequest(changed=moved, share=moved and due and not shape.anew and _may_be_anew(state, glimpse))
+    return LookRequest(changed=moved, share=moved and due and not shape.full and _may_recompute(state, glimpse))
 
 
 def plan_first_look(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> LookRequest:
@@ -297,8 +299,9 @@ def _forward(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     verifying = glimpse.phase is Phase.VERIFYING
     urgent = _pressing(glimpse, knobs) or _release_due(state, glimpse, knobs)
     if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or urgent):
-        anew = shape.anew or seen.changed is Changed.ALL or (seen.share >= ANEW_SHARE and _may_be_anew(state, glimpse))
-        return Step(heads, state.coverage, write=Write.REPLACE if anew else Write.MERGE)
+        mostly_written = seen.share >= RECOMPUTE_SHARE and _may_recompute(state, glimpse)
+        recomputes = shape.full or seen.changed is Changed.ALL or mostly_written
+        return Step(heads, state.coverage, write=Write.REPLACE if recomputes else Write.MERGE)
     if verifying:
         return Verify(heads)
     if glimpse.rewrite_state:
@@ -317,7 +320,7 @@ def _forward(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
 
 
-def _may_be_anew(state: JobState, glimpse: CheapLook) -> bool:
+def _may_recompute(state: JobState, glimpse: CheapLook) -> bool:
     """Whether all of the target may change in one step: everything is covered, and nobody follows its changes."""
     return glimpse.phase is Phase.LIVE and state.finished() and not glimpse.read
 

@@ -24,7 +24,7 @@ from tidefill.ports.upstream import Upstream
 from tidefill.run.backfill import Backfill
 from tidefill.spark.compiling import Known
 from tidefill.spark.compiling import recompiled as recompile_query
-from tidefill.spark.derive_full import Anew
+from tidefill.spark.derive_full import FullQuery
 from tidefill.spark.derive_view import View, statement
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted
@@ -52,8 +52,8 @@ class Builder:
     def build(self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input]) -> Backfill[DataFrame]:
         """The machine of the job's generation, over the inputs that the definition names."""
         session = self._tables.session_with(dict(definition.semantics))
-        if definition.anew:
-            return self._build_anew(job, definition, inputs, session)
+        if definition.full:
+            return self._build_full(job, definition, inputs, session)
         if definition.parts:
             return self._build_compiled(job, definition, inputs, session)
         table = inputs[definition.input]
@@ -92,7 +92,7 @@ class Builder:
         walked = [upstreams[part.table] for part in definition.parts if part.walk]
         return self.machine(job, definition, session, upstreams, view, schema, rounded, walked)
 
-    def _build_anew(
+    def _build_full(
         self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
     ) -> Backfill[DataFrame]:
         upstreams, empty = dict[str, Upstream[DataFrame]](), dict[str, DataFrame]()
@@ -102,7 +102,7 @@ class Builder:
             history = self._tables.history(table.location)
             upstreams[part.table] = WholeDelta(session, table.location, reads, derived=table.derived, history=history)
         with translated(UpstreamReplaced):
-            derivation = Anew(session, definition.sql, empty)
+            derivation = FullQuery(session, definition.sql, empty)
             schema = derivation.nothing().schema
         return self.machine(job, definition, session, upstreams, derivation, schema, _floats(schema))
 

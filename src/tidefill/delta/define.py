@@ -157,7 +157,7 @@ class Definer:
         parts = [Part(name, name, typed(shown[name]), ()) for name in tables]
         definition = JobDefinition(
             Kind.VIEW, parts[0].table, sql, (), (), (), "", columns=typed(schema),
-            semantics=frozen(semantics), parts=tuple(parts), anew=True,
+            semantics=frozen(semantics), parts=tuple(parts), full=True,
         )  # fmt: skip
         sizes = tuple(self._tables.size(table, self._tables.detail_of(table)) for table in tables.values())
         rows = sum(size.rows or 0 for size in sizes)

@@ -50,7 +50,7 @@ from tidefill.jobs.namespace import Registered, ends
 from tidefill.jobs.plain_json import as_json
 from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Settings, name_key
-from tidefill.jobs.settings import ANEW_LAG_S, INCREMENTAL, changed_settings, check_use, is_anew
+from tidefill.jobs.settings import FULL_LAG_S, INCREMENTAL, changed_settings, check_use, is_full
 from tidefill.jobs.status import Status, status_of
 from tidefill.postgres.connections import Databases
 from tidefill.run.backfill import Backfill
@@ -230,10 +230,10 @@ class Engine:
         per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
         `if_not_exists` so is whatever job has the name. `refresh="full"`: any deterministic query, computed from
         nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time."""
-        anew = is_anew(refresh)
+        full = is_full(refresh)
 
         def same(known: JobDefinition) -> bool:
-            return known.kind is Kind.VIEW and (known.sql, known.anew) == (sql, anew)
+            return known.kind is Kind.VIEW and (known.sql, known.full) == (sql, full)
 
         job = self._attached(name, same, if_not_exists)
         return job or self._create(name, self.explain_view(sql, refresh=refresh, **settings), settings)
@@ -260,7 +260,7 @@ class Engine:
     def explain_view(self, sql: str, *, refresh: str = INCREMENTAL, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
         changed_settings(Settings(), settings)
-        if is_anew(refresh):
+        if is_full(refresh):
             explained = self._lake.definer.explain_full(self._inputs.checked, sql)
         else:
             explained = self._lake.definer.explain_view(self._inputs.keyed, sql)
@@ -279,15 +279,15 @@ class Engine:
     def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
         usual = Settings(chunk_rows=explained.chunk_rows)
-        if definition.anew:
-            usual = replace(usual, target_lag_s=ANEW_LAG_S, verify=False)
+        if definition.full:
+            usual = replace(usual, target_lag_s=FULL_LAG_S, verify=False)
         settings = changed_settings(usual, asked)
         known = self._store.find(name)
         if known is not None and graph.is_defined_as(definition.same_wish, known):
             return Job(self, known.id, known.name)
         if known is None and self._store.table(name) is None:
             self._check_name(name)
-        needs_keys = known is None and not definition.anew
+        needs_keys = known is None and not definition.full
         for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:
                 self._lake.tables.check_keys(self._inputs.find((table,)))

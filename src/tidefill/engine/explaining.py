@@ -107,14 +107,14 @@ def explanation(
         columns=tuple(Column(field.name, field.dataType.simpleString()) for field in explained.schema),
         key=definition.key,
         hidden_columns=tuple(column for column, _ in definition.columns if column.startswith(RESERVED)),
-        incremental=not definition.anew,
-        strategy="anew" if definition.anew else strategy.name.lower(),
+        incremental=not definition.full,
+        strategy="anew" if definition.full else strategy.name.lower(),
         how=_taken_in(definition) or strategy.value,
         reason="" if plan is None else plan.reason,
         nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
         at_once=cut.fits and rate_limit is None and not definition.connection,
-        appends=not definition.anew and (drivers is None or drivers.appends),
-        starts_empty=not definition.anew and (drivers is None or drivers.starts_empty),
+        appends=not definition.full and (drivers is None or drivers.appends),
+        starts_empty=not definition.full and (drivers is None or drivers.starts_empty),
         whole_groups=drivers is not None and drivers.group_columns > 0,
         walks=walks,
         taken_whole=tuple(part.occurrence for part in definition.parts if not part.walk),
@@ -153,12 +153,12 @@ def _cut(explained: Explained, chunk_rows: int | None, *, known: bool) -> _Cut:
 def _is_known(definition: JobDefinition, reads: Sequence[Read], walks: Sequence[Walked]) -> bool:
     """Whether it is known how many rows are walked: that is, of each table that is walked."""
     driving = {walk.table for walk in walks}
-    return not definition.anew and all(one.rows is not None for one in reads if one.name in driving)
+    return not definition.full and all(one.rows is not None for one in reads if one.name in driving)
 
 
 def _taken_in(definition: JobDefinition) -> str:
     """How a replica gets what changed, or a view that knows nothing of changes; empty for any other."""
-    if definition.anew:
+    if definition.full:
         return "computed from nothing when its inputs have changed, at most as often as target_lag says"
     if definition.connection:
         return "the log tells which rows changed, and those are read"
@@ -169,7 +169,7 @@ def _row_by_row(definition: JobDefinition) -> Iterator[Node]:
     """The plan of a query that was not compiled, and of a replica."""
     from tidefill.views.plan.explain import FILTER, Node
 
-    if definition.anew:
+    if definition.full:
         return
     if definition.where:
         yield Node(0, *FILTER)
@@ -186,7 +186,7 @@ def _walks(definition: JobDefinition) -> Iterator[Walked]:
 
 
 def _generated(explained: Explained) -> str:
-    if explained.definition.anew:
+    if explained.definition.full:
         return explained.definition.sql
     if explained.plan is None:
         return generated_sql(explained.definition)
@@ -279,7 +279,7 @@ def walk_facts(definition: JobDefinition) -> Iterator[tuple[str, object]]:
 
 def key_text(definition: JobDefinition) -> str:
     """What identifies a row, in the names that the user knows."""
-    if definition.anew:
+    if definition.full:
         return "none is needed"
     hidden = any(name.startswith(RESERVED) for name in definition.key)
     if definition.parts:

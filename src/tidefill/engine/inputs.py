@@ -40,7 +40,7 @@ class Inputs:
         if row.published is None:
             below = None if definition.parts else self._below(definition)
             return Input(row.name, "", definition.key, made_by=(definition, below))
-        path, in_step = self._lake().warehouse.path(row, row.published), not definition.anew
+        path, in_step = self._lake().warehouse.path(row, row.published), not definition.full
         return Input(row.name, path, definition.key, null_keys=bool(definition.parts), derived=in_step)
 
     def _below(self, definition: JobDefinition) -> Input:

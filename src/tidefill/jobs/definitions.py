@@ -16,11 +16,14 @@ from typing import Any
 from tidefill.errors import StoreUnreadable
 
 FORM = 3
-"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and what is computed anew. What needs nothing of a
+"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`. What needs nothing of a
 form is written in an older one, which older releases read."""
 
 PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
+
+FULL = "anew"
+"""By which name the text knows `JobDefinition.full`: that of the first release."""
 
 INPUT = "t"
 """By which name a job over one table knows it; one over several knows them by theirs."""
@@ -64,7 +67,7 @@ class JobDefinition:
     `key` names output columns; `walk` and `input_key` name the input's. `connection`: that of a table in another
     database, whose `publication` and `slot` somebody else may have made. `parts`: of a query over several tables, or
     over groups; then `input`, `walk` and so on are those of the first that is walked, and `columns` have types in place
-    of expressions. `anew`: it is computed from nothing at each refresh; its parts are the tables that it reads, none of
+    of expressions. `full`: it is computed from nothing at each refresh; its parts are the tables that it reads, none of
     them walked, and it has no key."""
 
     kind: Kind
@@ -84,7 +87,7 @@ class JobDefinition:
     publication: str = ""
     slot: str = ""
     parts: tuple[Part, ...] = ()
-    anew: bool = False
+    full: bool = False
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -93,7 +96,7 @@ class JobDefinition:
 
     def same_wish(self, other: JobDefinition) -> bool:
         """Whether a user who asked for the one has asked for the other; what was worked out from it may differ."""
-        mine, theirs = ((one.kind, one.input.casefold(), one.sql, one.anew) for one in (self, other))
+        mine, theirs = ((one.kind, one.input.casefold(), one.sql, one.full) for one in (self, other))
         return mine == theirs
 
 
@@ -116,15 +119,16 @@ def job_to_text(job: JobDefinition) -> str:
     """The text for the store."""
     form = _form(job)
     data = {"form": form, **asdict(job), "kind": job.kind.value}
+    data[FULL] = data.pop("full")
     for part in data["parts"] if form < 3 else ():
         del part["group_columns"]
-    newer = ("parts", "anew")
+    newer = ("parts", FULL)
     return json.dumps({name: value for name, value in data.items() if name not in newer or value}, sort_keys=True)
 
 
 def _form(job: JobDefinition) -> int:
     """The oldest that has all of it. A release that does not know of groups would cut them."""
-    if job.anew or any(part.group_columns for part in job.parts):
+    if job.full or any(part.group_columns for part in job.parts):
         return 3
     return 2 if job.parts else 1
 
@@ -140,8 +144,8 @@ def job_from_text(text: str) -> JobDefinition:
         texts = {name: str(data[name]) for name in ("input", "sql", "walk_reason", "alias", "where")}
         texts |= {name: str(data.get(name, "")) for name in ("connection", "publication", "slot")}
         parts = tuple(map(_part, data.get("parts", ())))
-        anew = bool(data.get("anew", False))
-        return JobDefinition(kind=Kind(data["kind"]), parts=parts, anew=anew, **texts, **names, **pairs)  # type: ignore[arg-type]
+        full = bool(data.get(FULL, False))
+        return JobDefinition(kind=Kind(data["kind"]), parts=parts, full=full, **texts, **names, **pairs)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(repr(error)) from error
 

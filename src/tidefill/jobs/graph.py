@@ -118,5 +118,5 @@ def inputs_in_step(rows: Sequence[Job], locations: Callable[[], Mapping[str, str
 
 def _is_full(row: Job) -> bool:
     with suppress(StoreUnreadable):
-        return job_from_text(row.definition).anew
+        return job_from_text(row.definition).full
     return False

@@ -17,7 +17,7 @@ OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
 SETTINGS = ("target_lag", *OF_CHUNKS, "verify", *SIZES)
 INCREMENTAL, FULL = "incremental", "full"  # how a view is refreshed
-ANEW_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
+FULL_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
 
 
 def check_setting_names(names: Iterable[str]) -> None:
@@ -75,13 +75,13 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
                 f"wal_limit would drop the slot {definition.slot}, which somebody else made",
                 hint="Set max_slot_wal_keep_size on the server instead.",
             )
-        if name in OF_CHUNKS and definition.anew:
+        if name in OF_CHUNKS and definition.full:
             raise InvalidSetting(
                 f"{name} is for what is filled in chunks; this view is computed whole", hint="Leave it out."
             )
 
 
-def is_anew(refresh: str) -> bool:
+def is_full(refresh: str) -> bool:
     """Whether a view is to be computed from nothing each time."""
     if refresh not in (INCREMENTAL, FULL):
         raise InvalidSetting(f"refresh is {refresh!r}", hint=f"Set it to {FULL}, or to {INCREMENTAL}.")

@@ -126,7 +126,7 @@ class BackfillMachine(Generic[F]):
         if after.state.versions != truth.state.versions:
             self._lag = Lag(0, 0.0, self._lag.log_bytes)
         self._account(job, planned, after, max(0.0, ended_s - began_s), ended_s)
-        full = planned.write is Write.REPLACE and share >= step.ANEW_SHARE
+        full = planned.write is Write.REPLACE and share >= step.RECOMPUTE_SHARE
         events = (f"computed anew: {min(share, 1):.0%} of what it reads was written",) if full else ()
         return Outcome(after, made=truth.checked == NO_TABLE, events=events)
 

@@ -19,7 +19,7 @@ from tidefill.views.reading.full import over
 from tidefill.views.reading.lexer import read
 
 
-class Anew:
+class FullQuery:
     """`sql`: the query as the user wrote it. `empty`: the tables that it reads, without rows."""
 
     def __init__(self, session: SparkSession, sql: str, empty: Mapping[Table, DataFrame]) -> None:
@@ -30,7 +30,7 @@ class Anew:
         self._names = {table: f"__tf_new_{number}" for number, table in enumerate(empty)}
         self._query = over(tree, {table.casefold(): name for table, name in self._names.items()})
         self._empty = dict(empty)
-        self.shape = Shape(tables={table: table for table in empty}, walked=(), starts_empty=False, anew=True)
+        self.shape = Shape(tables={table: table for table in empty}, walked=(), starts_empty=False, full=True)
 
     def whole(self, rows: Mapping[Occurrence, DataFrame]) -> DataFrame:
         """The query."""

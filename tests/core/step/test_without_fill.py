@@ -22,7 +22,7 @@ from tests.core.step.examples import (
 from tidefill.core.reasons import Reason
 from tidefill.core.state import initial
 from tidefill.core.step import (
-    ANEW_SHARE,
+    RECOMPUTE_SHARE,
     Changed,
     Finish,
     Knobs,
@@ -80,8 +80,8 @@ def test_what_is_computed_anew_begins_with_all_of_it_and_is_never_merged(phase: 
 @pytest.mark.parametrize(
     ("share", "phase", "read", "write"),
     [
-        (ANEW_SHARE, Phase.LIVE, False, Write.REPLACE),
-        (ANEW_SHARE - 0.01, Phase.LIVE, False, Write.MERGE),
+        (RECOMPUTE_SHARE, Phase.LIVE, False, Write.REPLACE),
+        (RECOMPUTE_SHARE - 0.01, Phase.LIVE, False, Write.MERGE),
         (1.0, Phase.LIVE, True, Write.MERGE),
         (1.0, Phase.VERIFYING, False, Write.MERGE),
     ],

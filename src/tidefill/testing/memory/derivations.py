@@ -180,10 +180,10 @@ class SelfJoin(_Pair):
         return Merge(evaluate, exact=False)
 
 
-class Anew(SelfJoin):
+class Full(SelfJoin):
     """The same, computed from nothing whenever something changed; nothing of it is walked."""
 
-    shape = Shape(tables={"a": "t", "b": "t"}, walked=(), starts_empty=False, anew=True)
+    shape = Shape(tables={"a": "t", "b": "t"}, walked=(), starts_empty=False, full=True)
 
     def append(self, rows: Mapping[Occurrence, Frame], whole: Mapping[Occurrence, Frame]) -> Frame:
         """There are no chunks."""
@@ -303,7 +303,7 @@ QUERIES = (
     Query("groups appended", lambda: Grouped(along_group=True), ((GROUP, ID),), keys_only=False),
     Query("groups merged", lambda: Grouped(along_group=False), ((ID,),), keys_only=False),
     Query("self join", SelfJoin, ((ID,), (GROUP, ID)), keys_only=False),
-    Query("anew", Anew, ((ID,),), keys_only=False),
+    Query("anew", Full, ((ID,),), keys_only=False),
     Query("total", Total, ((ID,),), keys_only=False),
     Query("branches", Branches, ((ID,), (GROUP, ID)), keys_only=False),
 )
