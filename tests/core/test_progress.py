@@ -62,3 +62,11 @@ def test_never_over_one_and_never_back(reports: list[tuple[int, int, int, bool, 
             assert after.share >= before.share
             assert after.rows >= before.rows
         before = after
+
+
+def test_without_an_estimate_nothing_is_claimed() -> None:
+    """A runner that comes after a crash may report before it knows how large the table is."""
+    unknown = advance(None, 1, 10, 0, finished=False, rows_per_s=0.0)
+    assert (unknown.share, unknown.rows) == (0.0, 10)
+    assert advance(unknown, 1, 10, 1000, finished=False, rows_per_s=0.0).share == 0.01
+    assert advance(None, 1, 10, 0, finished=True, rows_per_s=0.0).share == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from tests.simulation.stage import Stage, row, rows
 from tidefill.core.confirm import Payload
 from tidefill.core.reasons import Reason
-from tidefill.errors import Unavailable
+from tidefill.errors import NotYet, Unavailable
 from tidefill.jobs import row as jobs
+from tidefill.jobs.agreement import Group
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, Pause
 from tidefill.ports.frames import Replace, TargetWrite
 from tidefill.ports.machine import Machine
+from tidefill.run.in_step import Ticking
 from tidefill.run.machine import BackfillMachine
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.tables import Frame
@@ -251,3 +254,50 @@ def test_a_table_that_was_made_after_its_job_was_dropped_is_removed(monkeypatch:
     while stage.job_id in stage.store.rows:
         runner.turn(stage.job_id)
     assert not stage.catalog.tables, "nobody else would remove it"
+
+
+def test_an_error_whose_fact_is_a_reason_has_the_code_of_that_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run_once` goes by it: jobs that wait for each other for ever are not waited for."""
+    stage = Stage(DELTA, rows=rows(20))
+
+    def fail(*_: object) -> None:
+        raise NotYet(Reason.INPUTS.value)
+
+    monkeypatch.setattr(BackfillMachine, "plan", fail)
+    stage.play(1)
+    assert (stage.job.waiting, stage.job.waits_for) == (Reason.INPUTS.value, "INPUTS")
+    monkeypatch.setattr(BackfillMachine, "recover", fail_with(Unavailable("the lake is away")))
+    stage.runners[-1].let_go()
+    stage.world.now += 100
+    stage.play(2)
+    assert (stage.job.waiting, stage.job.waits_for) == ("the lake is away", "TROUBLE")
+
+
+def fail_with(error: Exception) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_job_above_one_that_stands_still_is_not_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(DELTA, rows=rows(20))
+    stage.go_live()
+    stands = Job("below", "below", "{}", life=Life.FAILED)
+    monkeypatch.setattr(Ticking, "group", lambda *_: Group(blocked_by=stands))
+    stage.go(lambda: stage.job.waits_for == "BLOCKED")
+    assert stage.job.waiting == "below, which is failed"
+
+
+def test_what_a_person_should_know_is_told_also_if_no_plan_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DeltaLike, "notices", lambda _: ["column x of the input is new"])
+    stage = Stage(DELTA, rows=rows(20))
+    plan = BackfillMachine._planned
+
+    def fail(self: BackfillMachine[Frame], *words: Any) -> None:
+        plan(self, *words)
+        raise Unavailable("the plan cannot be made")
+
+    monkeypatch.setattr(BackfillMachine, "_planned", fail)
+    stage.play(1)
+    assert "column x of the input is new" in told(stage)

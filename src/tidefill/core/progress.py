@@ -50,7 +50,8 @@ def advance(
     """The progress after `before`, which it never falls behind while the generation is the same."""
     floor = before if before is not None and before.generation == generation else None
     rows_shown = max(rows, floor.rows if floor else 0, estimate if finished else 0)
-    share = 1.0 if finished else min(rows_shown / max(estimate, rows_shown, 1), UNFINISHED_MAX)
+    known = rows_shown / max(estimate, rows_shown, 1) if estimate > 0 else 0.0  # without an estimate nothing is known
+    share = 1.0 if finished else min(known, UNFINISHED_MAX)
     share = max(share, floor.share if floor else 0.0)
     left = 0 if finished else max(estimate - rows_shown, 0)
     eta_s = left / rows_per_s if rows_per_s > 0 else (0.0 if finished else None)

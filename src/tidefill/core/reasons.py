@@ -17,6 +17,7 @@ class Reason(Enum):
     LOG_BUDGET = "the server to let go of its log"
     SIBLINGS = "the views that share an input with it"
     INPUTS = "its inputs to come to one version"
+    BLOCKED = "a job below it that stands still"
     OTHERS = "others to end what they do"
     TROUBLE = "a trouble to pass"
 
@@ -24,6 +25,11 @@ class Reason(Enum):
     def code(self) -> str:
         """As programs know it; it does not change."""
         return self.name
+
+
+def reason_of(fact: str) -> Reason:
+    """The reason whose text the fact of an error is; else TROUBLE."""
+    return next((reason for reason in Reason if reason.value == fact), Reason.TROUBLE)
 
 
 def code_of(text: str) -> str:

@@ -131,14 +131,14 @@ class DeltaUpstream:
         nothing for a reader."""
         lag_s = self._lag_s(at)
         runs_short = lag_s > self._history.survey(reach=number_of(at)).kept_s / 2
-        return UpstreamLook(self.readable(at), runs_short, lag_s, notices=self._notices())
+        return UpstreamLook(self.readable(at), runs_short, lag_s)
 
     def _lag_s(self, at: Version) -> float:
         """The age of the first commit that was not taken in."""
         missed = self._history.survey(reach=number_of(at)).commits.get(number_of(at) + 1)
         return 0.0 if missed is None else max(0.0, self._now_s() - missed.at_s)
 
-    def _notices(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[str, ...]:
         """Columns that came after the creation of a job that names the columns it reads."""
         new = [name for name in self._there if name not in self._known] if self._known else []
         return tuple(f"column {name} of the input is new and is not in the view" for name in new)

@@ -292,8 +292,8 @@ class Engine:
             if self._store.table(table) is not None:
                 self._lake.tables.check_keys(self._inputs.find((table,)))
         told = explanation(name, explained, settings.chunk_rows, with_sql=False, rate_limit=settings.rate_limit)
-        row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings, explained=as_json(told))
-        made = self._store.create(row, graph.names_read(row))
+        row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
+        made = self._store.create(row, graph.names_read(row), as_json(told))
         for notice in explained.notices if made.id == row.id else ():
             self._store.add_event(made.id, self._clock.now_s(), f"{NOTICE}{notice}")
         return Job(self, made.id, made.name)

@@ -56,7 +56,7 @@ class Job:
     def explained(self) -> dict[str, Any] | None:
         """What EXPLAIN said when the job was created, as JSON data; None for a job of a release that did not keep
         it."""
-        text = self._row().explained
+        text = self.engine._store.explained(self._row().id)
         return json.loads(text) if text else None
 
     def wait(self, timeout: float | None = None, *, gone: bool = False, stop: threading.Event | None = None) -> Job:

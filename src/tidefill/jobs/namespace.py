@@ -1,13 +1,14 @@
 """Registered tables, and the rules of the namespace that they share with jobs.
 
-A name belongs to one table or to one job that is not dropped, and to nobody else. A store asks these rules inside the
+A name belongs to one table or to one job that is not dropped, and to nobody else. A job that makes several things has
+a name for each; it takes all of them in one transaction. A store asks these rules inside the
 transaction that makes a name, needs it or takes it away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, assert_never
 
 from tidefill.errors import InUse, NameTaken, StoreUnreadable, TidefillError, UnknownTable, WrongState
@@ -41,6 +42,12 @@ def attached(new: N, holder: Holder | None) -> N | None:
     if holder is None or (isinstance(holder, type(new)) and holder.definition == new.definition):
         return holder
     raise _taken(new, holder)
+
+
+def check_free(new: Job, name: str, holder: Holder | None) -> None:
+    """NameTaken if somebody has the name of a part of the new job."""
+    if holder is not None:
+        raise _taken(replace(new, name=name, part_names=()), holder)
 
 
 def _taken(new: Holder, holder: Holder) -> NameTaken:
@@ -93,12 +100,14 @@ def ending(job: Job, jobs: Iterable[Job], reads: NamesRead, *, cascade: bool) ->
     others = [] if job.life is Life.DROPPED else [other for other in jobs if other.id != job.id]
     if not cascade:
         hint = "Drop what reads it first, or add CASCADE: then that is dropped too."
-        check_unused(job.name, (other for other in others if not ends(other)), reads, hint=hint)
+        for name in job.names():
+            check_unused(name, (other for other in others if not ends(other)), reads, hint=hint)
         return (job,)
     found, queue = dict[str, Job](), [job]
     while queue:
-        name = queue.pop().name
-        above = [other for other in others if other.id not in found and _is_read_by(name, other, reads)]
+        names = queue.pop().names()
+        readers = (other for other in others if any(_is_read_by(name, other, reads) for name in names))
+        above = [other for other in readers if other.id not in found]
         found |= {other.id: other for other in above}
         queue += above
     return (job, *sorted(found.values(), key=lambda other: name_key(other.name)))

@@ -99,8 +99,8 @@ class Job:
     """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
     the generation is built from, where something else may take its name. `unread_settings`: the settings as the store
     has them, if this release cannot read them; they are written back as they are. `waiting`: what the job waits for, as
-    a person reads it; `waits_for`: the code of the reason, which programs compare. `explained`: what EXPLAIN
-    said when the job was created (JSON), for who shows the job."""
+    a person reads it; `waits_for`: the code of the reason, which programs compare. `part_names`: of the things that a
+    job makes if it makes several; they are taken with its own name, and free with it."""
 
     id: str
     name: str
@@ -127,10 +127,18 @@ class Job:
     doing: Doing | None = None
     ended_at_s: float = 0.0
     unread_settings: str = ""
-    explained: str = ""
+    part_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_name(self.name)
+        names = self.names()
+        for name in names:
+            check_name(name)
+        if len({name_key(name) for name in names}) < len(names):
+            raise InvalidSetting("two things of a job have one name", detail=", ".join(names))
+
+    def names(self) -> tuple[str, ...]:
+        """All names that the job has while it is not dropped."""
+        return (self.name, *self.part_names)
 
     def phase(self) -> Phase:
         """What the planner is told."""
@@ -363,6 +371,7 @@ def job_to_json(job: Job) -> dict[str, Any]:
     data["life"] = job.life.value
     data["pause"] = job.pause.value
     data["resources"] = list(map(str, job.resources))
+    data["part_names"] = list(job.part_names)
     for name, kind in _NESTED.items():
         value = getattr(job, name)
         data[name] = None if value is None else {part: getattr(value, part) for part in kind.__dataclass_fields__}
@@ -374,16 +383,15 @@ def job_to_json(job: Job) -> dict[str, Any]:
 def job_from_json(data: Any) -> Job:
     """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
     try:
-        # Rows of earlier releases do not have all of them.
-        data = {"source": "", "doing": None, "explained": "", "waits_for": code_of(data["waiting"]), **data}
+        data = {**_LATER, "waits_for": code_of(data["waiting"]), **data}
         fields = {name: data[name] for name in _PLAIN}
         for name, kind in _NESTED.items():
             fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])
         if fields["settings"] is None:
             fields |= {"settings": Settings(), "unread_settings": json.dumps(data["settings"])}
         life, pause = Life(data["life"]), Pause(data["pause"])
-        resources = tuple(map(resource_from_text, data["resources"]))
-        return Job(**fields, life=life, pause=pause, resources=resources)
+        resources, part_names = tuple(map(resource_from_text, data["resources"])), tuple(data["part_names"])
+        return Job(**fields, life=life, pause=pause, resources=resources, part_names=part_names)
     except (KeyError, TypeError, ValueError, AttributeError, TidefillError) as error:
         raise StoreUnreadable("a job in the store cannot be read", detail=f"{type(error).__name__}: {error}") from error
 
@@ -405,6 +413,7 @@ _NESTED: dict[str, Any] = {
     "progress": Progress,
     "doing": Doing,
 }
+_LATER = {"source": "", "doing": None, "part_names": ()}  # rows of earlier releases do not have these
 _MAY_BE_NONE = ("failure", "progress", "doing")
-_OTHERWISE = (*_NESTED, "life", "pause", "resources", "unread_settings")
+_OTHERWISE = (*_NESTED, "life", "pause", "resources", "part_names", "unread_settings")
 _PLAIN = tuple(name for name in Job.__dataclass_fields__ if name not in _OTHERWISE)

@@ -22,9 +22,14 @@ class Store(Protocol):
     Functions that are handed in may be called while the store is locked: they must not call it.
     """
 
-    def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
+    def create(self, job: Job, needs: Sequence[str] = (), explained: str = "") -> Job:
         """The new job; or the one that has the name already, if its definition is equal; else NameTaken. A new job
-        `needs` names: UnknownTable if neither a table nor a job has one, WrongState if its job is to end."""
+        `needs` names: UnknownTable if neither a table nor a job has one, WrongState if its job is to end. It takes all
+        of its names, or none: NameTaken if somebody has one of them. `explained`: what EXPLAIN says of it (JSON), which
+        is kept beside the row: it may be long, and nobody who runs the job needs it."""
+
+    def explained(self, job_id: str) -> str:
+        """What EXPLAIN said when the job was created; empty if nobody kept it."""
 
     def job(self, job_id: str) -> Job | None:
         """The row, if there is one."""

@@ -23,14 +23,12 @@ class UpstreamLook:
     """How an upstream stands to a job. `readable`: rows can be read as of the job's version, now and for a while.
     `history_runs_short`: the history since that version is half way to its end. `lag_s`: for how long there have been
     changes after that version; 0 if there are none, or if it is not known. `log_kept`: how much of its log is kept for
-    this reader; None if no log is. `notices`: what a person should know of the table by now; the same words each
-    time."""
+    this reader; None if no log is."""
 
     readable: bool
     history_runs_short: bool = False
     lag_s: float = 0.0
     log_kept: Kept | None = None
-    notices: tuple[str, ...] = ()
 
 
 class Upstream(Protocol[F]):
@@ -62,6 +60,10 @@ class Upstream(Protocol[F]):
 
     def look(self, at: Version) -> UpstreamLook:
         """How the table stands to a job whose target is at this version, in one value."""
+
+    def notices(self) -> Sequence[str]:
+        """What a person should know of the table by now; the same words each time. Asked after all that was read for a
+        plan: some of it is found out by reading."""
 
     def check(self, at: Version) -> None:
         """Raise UpstreamReplaced or HistoryGone, or return."""

@@ -136,10 +136,12 @@ class PostgresUpstream(Generic[F]):
         return self._head is not None and self._head.alive and self._head.snapshot == _snapshot(at)
 
     def look(self, at: Version) -> UpstreamLook:
-        """The log is kept for as long as it is needed, by the slot. A person should know of columns whose type is not
-        known."""
-        notices = tuple(self._seen.notices()) if self._seen is not None else ()
-        return UpstreamLook(self.readable(at), lag_s=self._lag_s(at), log_kept=self._slot.kept(), notices=notices)
+        """The log is kept for as long as it is needed, by the slot."""
+        return UpstreamLook(self.readable(at), lag_s=self._lag_s(at), log_kept=self._slot.kept())
+
+    def notices(self) -> tuple[str, ...]:
+        """Columns whose type is not known."""
+        return tuple(self._seen.notices()) if self._seen is not None else ()
 
     def _lag_s(self, at: Version) -> float:
         """The age of the first commit to the table that was not taken in."""

@@ -98,7 +98,6 @@ class Backfill(Generic[F]):
         self._target = target
         self._new_uuid = new_uuid
         self._heads: dict[Table, _Head] = {}
-        self._notices: dict[Table, tuple[str, ...]] = {}
         self.shape = derivation.shape
         self.resources = (*target.resources, *(name for up in upstreams.values() for name in up.resources))
 
@@ -157,7 +156,6 @@ class Backfill(Generic[F]):
         else:
             head = self._open(table, now_s, first=False)
         look = upstream.look(at)
-        self._notices[table] = look.notices
         return TableSeen(head, look.readable, look.history_runs_short, look.lag_s, look.log_kept)
 
     def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
@@ -417,8 +415,8 @@ class Backfill(Generic[F]):
         self._target.publish()
 
     def notices(self) -> list[str]:
-        """What a person should know of the upstreams, as of the last look."""
-        return [notice for notices in self._notices.values() for notice in notices]
+        """What a person should know of the upstreams by now."""
+        return [notice for upstream in self._upstreams.values() for notice in upstream.notices()]
 
     def release(self, versions: Mapping[Table, Version]) -> None:
         """Tell the upstreams what will not be asked for again."""

@@ -78,13 +78,13 @@ class BackfillMachine(Generic[F]):
         self._lag = _lag(truth.state, glimpse)
         seen = self._backfill.look(truth, glimpse, knobs)
         self._notices = (*_notices(job, glimpse), *self._backfill.notices())
-        return self._planned(truth.state, seen, knobs, round.now_s)
+        return self._planned(truth.state, seen, knobs)
 
-    def _planned(self, state: JobState, seen: Look, knobs: Knobs, now_s: float) -> Plan:
+    def _planned(self, state: JobState, seen: Look, knobs: Knobs) -> Plan:
         planned = step.plan_step(state, seen, knobs, self._backfill.shape)
         match planned:
             case step.Step():
-                return Step(_doing(state, planned, now_s, self._step_s), (planned, seen.share))
+                return Step(_doing(state, planned, self._clock.now_s(), self._step_s), (planned, seen.share))
             case step.Wait(reason, for_s):
                 return Wait(reason, for_s=for_s, released=_released(reason, seen.glimpse))
             case step.Finish():

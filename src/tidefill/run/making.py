@@ -95,29 +95,28 @@ class Making:
                 if self._resources.kept(resource) is not None:
                     self._resources.remove(job, resource)
 
-    def log_to_give_up(self, job: Job, *, stands: bool, failed: int) -> Kept | None:
-        """The upstream's log, if giving it up was asked for, too much is kept, and the job does not move."""
+    def logs_to_give_up(self, job: Job, *, stands: bool, failed: int) -> Mapping[Resource, Kept]:
+        """What keeps logs for the job, if giving them up was asked for, too much is kept, and the job does not move;
+        else nothing. The first of them is the one that keeps too much."""
         limit = job.settings.wal_limit
         if limit is None:
-            return None
-        logs = self._logs(job).values()
-        return next((kept for kept in logs if budget.gives_up(kept, limit, stands=stands, failed=failed)), None)
+            return {}
+        logs = {one: kept for one in job.resources if (kept := self._resources.kept(one)) is not None}
+        over = [one for one, kept in logs.items() if budget.gives_up(kept, limit, stands=stands, failed=failed)]
+        return {one: logs[one] for one in (over[0], *(other for other in logs if other != over[0]))} if over else {}
 
-    def give_up_log(self, job: Job, kept: Kept) -> None:
+    def give_up(self, job: Job, logs: Mapping[Resource, Kept]) -> None:
         """First it is written down, so that whoever goes on after a crash knows why the slot is gone; then the slot is
-        dropped. It stays listed: whoever resumes or verifies the job makes it anew."""
-        limit = job.settings.wal_limit
+        dropped. It stays listed: whoever resumes or verifies the job makes it again."""
+        limit, kept = job.settings.wal_limit, next(iter(logs.values()))
         error = LogGivenUp(
             f"{job.name} stood still, and the log that a server kept for it was given up",
             detail=f"{size_text(kept.ours)} waited to be taken in. Its wal_limit is {size_text(limit or 0)}.",
             hint="RESYNC the job to build it anew.",
         )
         self._rows.change(job, jobs.gave_up(error), f"failed: {error.fact} [{error.code}]")
-        for resource in self._logs(job):
+        for resource in logs:
             self._resources.remove(job, resource)
-
-    def _logs(self, job: Job) -> Mapping[Resource, Kept]:
-        return {one: kept for one in job.resources if (kept := self._resources.kept(one)) is not None}
 
     def keep_only(self, job: Job, left: tuple[Resource, ...]) -> None:
         """Forget what is gone."""

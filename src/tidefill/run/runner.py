@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from tidefill.core.reasons import Reason
+from tidefill.core.reasons import Reason, reason_of
 from tidefill.errors import (
     Bug,
     CommitConflict,
@@ -205,7 +205,11 @@ class Runner:
         active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
         group = self._ticking.group(job, self._all_jobs)
-        plan = active.machine.plan(job, truth, Round(self._clock.now_s(), self._hurry, group))
+        try:
+            plan = active.machine.plan(job, truth, Round(self._clock.now_s(), self._hurry, group))
+        except Exception:  # perhaps because of what a person should know
+            self._reporting.notify(job, active, truth)
+            raise
         self._reporting.notify(job, active, truth)
         match plan:
             case Step():
@@ -270,11 +274,11 @@ class Runner:
             self._rows.change(job, lambda row: replace(row, released=wait.released))
             active.machine.release(truth, wait.released)
         active.machine.rest()
-        text = wait.text
-        if group.blocked_by is not None and wait.reason in (Reason.IDLE, Reason.INPUTS):
-            text = f"{group.blocked_by.name}, which is {stands(group.blocked_by)}"
-        self._reporting.wait(job, active, truth, wait.reason, text)
-        return Turn(False, POLL_S if wait.for_s is None else min(max(wait.for_s, 0.0), BACKOFF_MAX_S))
+        reason, text = wait.reason, wait.text
+        if group.blocked_by is not None and reason in (Reason.IDLE, Reason.INPUTS):
+            reason, text = Reason.BLOCKED, f"{group.blocked_by.name}, which is {stands(group.blocked_by)}"
+        self._reporting.wait(job, active, truth, reason, text)
+        return Turn(False, _again_in_s(wait.for_s))
 
     def _end(self, job: Job) -> Turn:
         """CANCEL and DROP. What cannot be removed now stays listed and is tried again by `_sweep`."""
@@ -300,7 +304,7 @@ class Runner:
                 return Turn(True, 0.0)
             case Wait():
                 self._rows.change(job, lambda row: replace(row, **jobs.waits(plan.reason, plan.text)))
-                return Turn(False, POLL_S if plan.for_s is None else plan.for_s)
+                return Turn(False, _again_in_s(plan.for_s))
             case Finish():
                 return None
             case never:
@@ -334,7 +338,7 @@ class Runner:
             if active is not None and self._gave_up_the_log(job, failed=active.failed):
                 return Turn(True, None)
         with suppress(TidefillError):
-            self._rows.change(job, lambda row: replace(row, **jobs.waits(Reason.TROUBLE, error.fact)))
+            self._rows.change(job, lambda row: replace(row, **jobs.waits(reason_of(error.fact), error.fact)))
         return self._back_off(job.id)
 
     def _back_off(self, job_id: str) -> Turn:
@@ -350,33 +354,47 @@ class Runner:
         return Turn(False, RECHECK_S)
 
     def _gave_up_the_log(self, job: Job, *, stands: bool = False, failed: int = 0) -> bool:
-        kept = self._making.log_to_give_up(job, stands=stands, failed=failed)
-        if kept is None:
-            return False
-        self._memory.forget(job.id)
-        self._making.give_up_log(job, kept)
-        return True
+        logs = self._making.logs_to_give_up(job, stands=stands, failed=failed)
+        if logs:
+            self._memory.forget(job.id)
+            self._making.give_up(job, logs)
+        return bool(logs)
 
     def _fail(self, job: Job, error: TidefillError) -> Turn:
-        """FAILED, after the machine has stopped what would harm others meanwhile. If that cannot be done now, the next
-        turn tries it again."""
+        """FAILED, after the machine has stopped what would harm others meanwhile. If that cannot be done now, the job
+        waits and says why; the next turn meets the error again. A job that is being dropped cannot fail: it waits."""
         try:
+            if job.life is Life.CANCELLING:
+                self._rows.change(job, lambda row: replace(row, **jobs.waits(Reason.TROUBLE, error.fact)))
+                return self._back_off(job.id)
             self._abandon(job, error)
             self._memory.forget(job.id)
             self._rows.change(job, jobs.failed(error), f"failed: {error.fact} [{error.code}]")
-        except TidefillError:
+        except SparkLost:
+            raise
+        except Exception as trouble:
+            self._log.warning("%s cannot be failed now: %s", job.name, trouble)
+            with suppress(TidefillError):
+                self._rows.change(job, lambda row: replace(row, **jobs.waits(Reason.TROUBLE, error.fact)))
+            self._memory.forget(job.id)
             return self._back_off(job.id)
         return Turn(False, None)
 
     def _abandon(self, job: Job, error: TidefillError) -> None:
+        """Only while the lease is ours: another runner's machine must not be stopped."""
         active = self._memory.get(job.id)
         gives_up = active.machine if active is not None else self._retires(job)
         if gives_up is not None:
+            self._rows.change(job, lambda row: row)
             gives_up.abandon(job, error)
 
     def let_go(self) -> None:
         """Forget all jobs: nobody will ask for a turn again."""
         self._memory.forget_all()
+
+
+def _again_in_s(for_s: float | None) -> float:
+    return POLL_S if for_s is None else min(max(for_s, 0.0), BACKOFF_MAX_S)
 
 
 def _keeps_failing(job: Job, error: Unexplained) -> KeepsFailing:

@@ -23,6 +23,8 @@ def named_errors(place: str) -> Iterator[None]:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise named(error, place) from error
+    except UnicodeDecodeError as error:  # the driver's own, of a name in the file that is not Unicode any more
+        raise _unreadable(place, f"{error}.") from error
 
 
 def named(error: SQLAlchemyError | sqlite3.Error, file: str) -> TidefillError:

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from tidefill.errors import StoreUnreadable, UnknownJob
 from tidefill.jobs.lifecycle import Life
-from tidefill.jobs.namespace import Holder, Registered, table_from_json
+from tidefill.jobs.namespace import Holder, Registered, check_free, table_from_json
 from tidefill.jobs.row import Job, job_from_json, job_to_json, name_key
 from tidefill.ports import store as ports
-from tidefill.store.schema import EVENTS, JOBS, REGISTERED, TICKS
+from tidefill.store.schema import EVENTS, JOBS, NAMES, REGISTERED, TICKS
 
 
 def job_columns(job: Job) -> dict[str, Any]:
@@ -76,6 +76,8 @@ def changed(connection: sa.Connection, before: Job, change: Callable[[Job], Job]
     after = change(before)
     if after != before:
         connection.execute(JOBS.update().where(JOBS.c.id == before.id).values(job_columns(after)))
+    if before.part_names and after.life is Life.DROPPED:
+        connection.execute(NAMES.delete().where(NAMES.c.job_id == before.id))
     return after
 
 
@@ -90,10 +92,21 @@ def holder(connection: sa.Connection, name: str) -> Holder | None:
 
 
 def job_named(connection: sa.Connection, name: str) -> Job | None:
-    """The job that has the name and is not dropped."""
-    wanted = sa.select(JOBS.c.data).where(JOBS.c.name_key == stored_key(name), JOBS.c.active)
+    """The job that has the name, or a part of it has, and that is not dropped."""
+    key = stored_key(name)
+    of_part = sa.select(NAMES.c.job_id).where(NAMES.c.name_key == key)
+    wanted = sa.select(JOBS.c.data).where(sa.or_(JOBS.c.name_key == key, JOBS.c.id.in_(of_part)), JOBS.c.active)
     found = connection.execute(wanted).first()
     return None if found is None else job_read(found.data)
+
+
+def take_part_names(connection: sa.Connection, job: Job) -> None:
+    """Take the names of the job's parts; NameTaken if somebody has one of them."""
+    for name in job.part_names:
+        check_free(job, name, holder(connection, name))
+    if job.part_names:
+        rows = [{"name_key": stored_key(name), "job_id": job.id} for name in job.part_names]
+        connection.execute(NAMES.insert(), rows)
 
 
 def table_named(connection: sa.Connection, name: str) -> Registered | None:

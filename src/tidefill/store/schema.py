@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tidefill.errors import StoreUnreadable
 from tidefill.store.postgres import refuse_closed_schema
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 TABLES = sa.MetaData()
 META = sa.Table(
     "meta",
@@ -43,6 +43,18 @@ REGISTERED = sa.Table(
     sa.Column("name_key", sa.Text, primary_key=True),
     sa.Column("data", sa.Text, nullable=False),
 )
+NAMES = sa.Table(
+    "names",
+    TABLES,
+    sa.Column("name_key", sa.Text, primary_key=True),
+    sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+)
+EXPLAINED = sa.Table(
+    "explained",
+    TABLES,
+    sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("data", sa.Text, nullable=False),
+)
 TICKS = sa.Table(
     "ticks",
     TABLES,
@@ -62,7 +74,14 @@ def _add_ticks(connection: sa.Connection) -> None:
     connection.exec_driver_sql("CREATE TABLE ticks (base TEXT NOT NULL PRIMARY KEY, number BIGINT NOT NULL)")
 
 
-_MIGRATIONS = {1: _add_tables, 2: _add_ticks}
+def _add_names(connection: sa.Connection) -> None:
+    """From 3 to 4: the names of parts of jobs, and what EXPLAIN said of jobs."""
+    of_job = "job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE"
+    connection.exec_driver_sql(f"CREATE TABLE names (name_key TEXT NOT NULL PRIMARY KEY, {of_job})")
+    connection.exec_driver_sql(f"CREATE TABLE explained ({of_job} PRIMARY KEY, data TEXT NOT NULL)")
+
+
+_MIGRATIONS = {1: _add_tables, 2: _add_ticks, 3: _add_names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,22 @@ from tidefill.store.rows import (
     stored_key,
     table_named,
     table_read,
+    take_part_names,
     tick_of,
     unknown_job,
 )
-from tidefill.store.schema import EVENTS, JOBS, META, REGISTERED, TICKS, Schema, make_tables, written_version
+from tidefill.store.schema import (
+    EVENTS,
+    EXPLAINED,
+    JOBS,
+    META,
+    NAMES,
+    REGISTERED,
+    TICKS,
+    Schema,
+    make_tables,
+    written_version,
+)
 from tidefill.store.sqlite import make_file, sqlite_backup, sqlite_engine
 
 BUSY_S = 10.0
@@ -113,7 +125,7 @@ class SqlStore:
         with self._reading() as connection:
             return written_version(connection)
 
-    def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
+    def create(self, job: Job, needs: Sequence[str] = (), explained: str = "") -> Job:
         """The new job; or the one that has the name already, if its definition is equal; else NameTaken. Only a new job
         `needs` names: one that is there was created with them."""
         with self._writing() as connection:
@@ -122,12 +134,21 @@ class SqlStore:
             for name in needs:
                 check_needed(name, holder(connection, name))
             connection.execute(JOBS.insert().values(id=job.id, **job_columns(job)))
+            take_part_names(connection, job)
+            if explained:
+                connection.execute(EXPLAINED.insert().values(job_id=job.id, data=storable(explained)))
             return job
 
     def job(self, job_id: str) -> Job | None:
         """The row, if there is one."""
         with self._reading() as connection:
             return job_row(connection, job_id)
+
+    def explained(self, job_id: str) -> str:
+        """What EXPLAIN said when the job was created."""
+        with self._reading() as connection:
+            wanted = sa.select(EXPLAINED.c.data).where(EXPLAINED.c.job_id == job_id)
+            return str(connection.execute(wanted).scalar() or "")
 
     def find(self, name: str) -> Job | None:
         """The job that has the name now. A dropped job has none."""
@@ -158,6 +179,8 @@ class SqlStore:
         """Remove the row and its events. Once more is no mistake."""
         with self._writing() as connection:
             connection.execute(EVENTS.delete().where(EVENTS.c.job_id == job_id))
+            connection.execute(NAMES.delete().where(NAMES.c.job_id == job_id))
+            connection.execute(EXPLAINED.delete().where(EXPLAINED.c.job_id == job_id))
             connection.execute(JOBS.delete().where(JOBS.c.id == job_id))
 
     def add_event(self, job_id: str, at_s: float, text: str) -> None:

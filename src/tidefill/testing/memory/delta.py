@@ -124,7 +124,7 @@ class DeltaLike:
     def look(self, at: Version) -> UpstreamLook:
         """How the table stands to a job at this version."""
         runs_short, lag_s = self.history_runs_short(at), self.lag_s(at)
-        return UpstreamLook(self.readable(at), runs_short, lag_s, notices=tuple(self.notices()))
+        return UpstreamLook(self.readable(at), runs_short, lag_s)
 
     def history_runs_short(self, at: Version) -> bool:
         """Changes since then have begun to age."""

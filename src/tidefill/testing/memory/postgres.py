@@ -255,7 +255,7 @@ class PostgresLike:
     def look(self, at: Version) -> UpstreamLook:
         """How the table stands to a job at this version."""
         runs_short, kept = self.history_runs_short(at), self.log_kept()
-        return UpstreamLook(self.readable(at), runs_short, self.lag_s(at), kept, tuple(self.notices()))
+        return UpstreamLook(self.readable(at), runs_short, self.lag_s(at), kept)
 
     def history_runs_short(self, at: Version) -> bool:
         """The log is kept for as long as it is needed."""

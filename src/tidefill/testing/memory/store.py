@@ -6,7 +6,16 @@ from collections.abc import Callable, Collection, Sequence
 
 from tidefill.errors import UnknownJob, UnknownTable
 from tidefill.jobs.lifecycle import Life
-from tidefill.jobs.namespace import Holder, NamesRead, Registered, attached, check_needed, check_unused, ending
+from tidefill.jobs.namespace import (
+    Holder,
+    NamesRead,
+    Registered,
+    attached,
+    check_free,
+    check_needed,
+    check_unused,
+    ending,
+)
 from tidefill.jobs.row import Job, name_key
 from tidefill.ports import store as ports
 
@@ -19,17 +28,25 @@ class MemoryStore:
         self.rows: dict[str, Job] = {}
         self._tables: dict[str, Registered] = {}
         self._events: dict[str, list[tuple[float, str]]] = {}
+        self._explained: dict[str, str] = {}
         self.ticks: dict[str, int] = {}
 
-    def create(self, job: Job, needs: Sequence[str] = ()) -> Job:
+    def create(self, job: Job, needs: Sequence[str] = (), explained: str = "") -> Job:
         """The new job, or the equal one of that name."""
         self._effect("store.create")
         if known := attached(job, self._holder(job.name)):
             return known
         for name in needs:
             check_needed(name, self._holder(name))
+        for name in job.part_names:
+            check_free(job, name, self._holder(name))
         self.rows[job.id] = job
+        self._explained[job.id] = explained
         return job
+
+    def explained(self, job_id: str) -> str:
+        """What EXPLAIN said."""
+        return self._explained.get(job_id, "")
 
     def job(self, job_id: str) -> Job | None:
         """The row."""
@@ -39,7 +56,7 @@ class MemoryStore:
     def find(self, name: str) -> Job | None:
         """The job that has the name."""
         wanted = name_key(name)
-        return next((job for job in self._jobs_but(Life.DROPPED) if name_key(job.name) == wanted), None)
+        return next((job for job in self._jobs_but(Life.DROPPED) if wanted in map(name_key, job.names())), None)
 
     def jobs(self) -> Sequence[Job]:
         """Every row, by name."""
@@ -71,6 +88,7 @@ class MemoryStore:
         self._effect("store.delete")
         self.rows.pop(job_id, None)
         self._events.pop(job_id, None)
+        self._explained.pop(job_id, None)
         self._effect("store.deleted")
 
     def add_event(self, job_id: str, at_s: float, text: str) -> None:

@@ -270,7 +270,7 @@ def _full_job() -> Job:
         failure=Failure("BUG", "a fact", 'a "detail"', "a hint\nin two lines"),
         waiting="rate limit",
         waits_for="RATE_LIMIT",
-        explained='{"name": "é"}',
+        part_names=("a part", "ß"),
         progress=Progress(3, 1 / 3, 10**12, 12345.678, None, 7, 0.5, 1_700_000_000.25),
         doing=Doing("fill", 1_700_000_000.5, 2, 500, '[[null, [["i", 7]]]]', 0.75),
         ended_at_s=0.1 + 0.2,

@@ -10,9 +10,10 @@ Each test takes a function that makes an empty store. From pytest:
 from __future__ import annotations
 
 from tidefill.testing.conformance.store.jobs import JOBS
+from tidefill.testing.conformance.store.names import NAMES
 from tidefill.testing.conformance.store.readers import READERS
 from tidefill.testing.conformance.store.rows import StoreTest
 from tidefill.testing.conformance.store.tables import TABLES
 from tidefill.testing.conformance.store.ticks import TICKS
 
-STORE_SUITE: tuple[StoreTest, ...] = (*JOBS, *TABLES, *READERS, *TICKS)
+STORE_SUITE: tuple[StoreTest, ...] = (*JOBS, *TABLES, *NAMES, *READERS, *TICKS)

@@ -34,7 +34,7 @@ def rows_at_the_head(harness: UpstreamHarness[F]) -> None:
         assert not look.history_runs_short, "nothing has aged yet"
         assert look.lag_s == 0.0
         assert look.log_kept is None or 0 <= look.log_kept.ours <= look.log_kept.total
-        assert look.notices == ()
+        assert list(upstream.notices()) == []
         frame = upstream.rows(EVERYTHING, head)
         assert_same(harness.collect(frame), NINE)
         assert_same(harness.collect(frame), NINE)
