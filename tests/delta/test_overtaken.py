@@ -35,7 +35,10 @@ class Overtaken:
         monkeypatch.setattr(DeltaTarget, "commit", late)
 
 
-@pytest.mark.parametrize("other_kind", [False, True], ids=["the same step", "another kind of step"])
+@pytest.mark.parametrize(
+    "other_kind",
+    [pytest.param(False, id="the same step"), pytest.param(True, id="another kind of step", marks=pytest.mark.full)],
+)
 def test_a_runner_that_wakes_up_after_its_lease_is_refused(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, other_kind: bool
 ) -> None:

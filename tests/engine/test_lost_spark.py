@@ -103,6 +103,7 @@ def _is_up_to_date(job: Job) -> bool:
     return status.state == "live" and status.waiting == "up to date"
 
 
+@pytest.mark.full
 def test_a_killed_java_is_replaced(shop: Shop, runner_of: Callable[[str], Runner]) -> None:
     job, runner = _job(shop), runner_of("")
     process = runner.run()

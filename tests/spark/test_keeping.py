@@ -27,11 +27,11 @@ def test_a_statement_that_names_a_frame_leaves_it_cached(spark: SparkSession) ->
 @pytest.mark.parametrize(
     ("query", "concludes"),
     [
-        ("SELECT v, count(*) AS n FROM events GROUP BY v", "false"),
+        pytest.param("SELECT v, count(*) AS n FROM events GROUP BY v", "false", marks=pytest.mark.full),
         ("SELECT a.id, b.name FROM events AS a JOIN events AS b ON a.id = b.id", "true"),
     ],
 )
-def test_what_reads_no_input_is_planned_without_conclusions(
+def test_what_reads_no_input_is_planned_without_constraint_propagation(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, query: str, concludes: str
 ) -> None:
     """For many columns Spark looks for them longer than for the rows. Where inputs are joined it needs them: the bounds

@@ -51,6 +51,7 @@ def test_they_stay_fresh_while_they_are_filled_and_after(spark: SparkSession, tm
     engine.close()
 
 
+@pytest.mark.full
 def test_groups_that_no_chunk_cuts_are_appended_while_rows_move_between_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,8 +131,8 @@ def compiled(spark: SparkSession) -> SparkSession:
     return compiled_session(spark)
 
 
-def test_some_incremental_queries_stay_fresh(spark: SparkSession, tmp_path: Path) -> None:
-    keep_fresh(spark, tmp_path, INCREMENTAL[::8], 0.01, 1)
+def test_an_incremental_query_stays_fresh(spark: SparkSession, tmp_path: Path) -> None:
+    keep_fresh(spark, tmp_path, INCREMENTAL[:1], 0.01, 1)
 
 
 @pytest.mark.full
