@@ -24,7 +24,7 @@ from tidefill.spark.names import table_at
 
 DEADLINE_S = 120.0
 KILLS = 2  # each costs a start of Python and a recovery
-KILLS_IN_FULL = 20
+KILLS_IN_FULL = 8
 KILLS_IN_SOAK = 200
 SQL = "SELECT v * 2 AS w, id FROM events WHERE v <> 3"
 

@@ -21,7 +21,7 @@ from tidefill.jobs.lifecycle import Life
 
 DEADLINE_S = 120.0
 KILLS = 2
-KILLS_IN_FULL = 10
+KILLS_IN_FULL = 5
 KILLS_IN_SOAK = 100
 
 

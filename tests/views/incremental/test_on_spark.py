@@ -106,7 +106,7 @@ def test_what_cannot_be_kept_is_computed_anew_when_its_inputs_change(spark: Spar
 
 WRITE_EVERY_S, WITHIN_S = 2.0, 900.0
 TOGETHER = 10  # queries over the same tables, so that their writers need not wait for each by itself
-DIRECTED_IN_FULL = 3 * TOGETHER
+DIRECTED_IN_FULL = 2 * TOGETHER
 BY_GROUP = "SELECT g, count(*) AS n, sum(x) AS t FROM a GROUP BY g"
 LARGE = "SELECT id, g, x FROM a WHERE x > 1"
 DIAMOND = "SELECT l.id, l.x, s.n, s.t FROM large l JOIN by_group s ON l.g = s.g"
