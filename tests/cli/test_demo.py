@@ -29,7 +29,7 @@ from tidefill.core.confirm import Counts, Effect, Entry, Payload
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Version
-from tidefill.core.walk import Coverage, start, whole
+from tidefill.core.walk import Coverage, above, start, whole
 from tidefill.jobs.status import status_of
 
 WAIT_S_MAX = 60.0
@@ -153,7 +153,7 @@ def test_a_table_that_is_filled_at_once_was_filled_by_its_first_commit() -> None
     born, tidied = Entry(0, Effect.CREATED), Entry(9, Effect.NONE)
     at_once = [born, step(1, whole(), Counts(inserted=200)), step(2, whole(), Counts(1, 2, 3)), tidied]
     assert figures_of(at_once) == (2, 1, 6)
-    begun = start(Key((9,)))
+    begun = start(above(Key((9,))))
     later = [born, step(1, begun, Counts()), step(2, whole(), Counts(200, 4)), step(3, whole(), Counts(deleted=5))]
     assert figures_of(later) == (3, 1, 9)
 

@@ -26,7 +26,7 @@ from tidefill.core.confirm import (
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState, initial
 from tidefill.core.version import Number, Version
-from tidefill.core.walk import start
+from tidefill.core.walk import above, start
 from tidefill.errors import Bug, KeyNotUnique, StateLost, StateUnreadable, TargetTouched
 
 OURS, OTHERS = "uuid of this generation", "uuid of another"
@@ -34,7 +34,7 @@ CREATED = Entry(0, Effect.CREATED)
 
 
 def state(step: int) -> JobState:
-    return JobState(1, step, {"t": Version("id", Number(step))}, {"t": start(Key((9,)))}, step * 10)
+    return JobState(1, step, {"t": Version("id", Number(step))}, {"t": start(above(Key((9,))))}, step * 10)
 
 
 def commit(version: int, step: int, planned_on: int | None = None, generation_uuid: str = OURS) -> Entry:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidefill.core import walk
 from tidefill.core.keys import TOP, Key, Timestamp
 from tidefill.core.state import FORM, JobState, initial, state_from_json, state_to_json
 from tidefill.core.version import Number, Snapshot, Version
@@ -62,7 +63,7 @@ def states(draw: st.DrawFn) -> JobState:
 @st.composite
 def _coverages(draw: st.DrawFn) -> Coverage:
     greatest = draw(st.one_of(st.none(), st.integers(1, 50)))
-    coverage = start(None if greatest is None else Key((greatest, TOP)))
+    coverage = start(walk.above(None if greatest is None else Key((greatest, TOP))))
     if greatest is not None and draw(st.booleans()):
         coverage = (Split(None, coverage[0].upto, Upto(Key((draw(st.integers(0, greatest - 1)),)))), coverage[1])
     assert flaw(coverage) is None

@@ -75,8 +75,8 @@ def chunks_of(coverage: Coverage, data: st.DataObject) -> list[Range]:
 
 
 def test_step_one_fixes_the_work() -> None:
-    assert walk.start(None) == (Split(None, None, DONE),) == walk.whole()
-    coverage = walk.start(key(9))
+    assert walk.start(walk.above(None)) == (Split(None, None, DONE),) == walk.whole()
+    coverage = walk.start(walk.above(key(9)))
     assert not walk.covers(coverage, key(9))
     assert walk.covers(coverage, key(10)), "what comes behind the end comes by forwarding"
     assert walk.flaw(coverage) is None
@@ -88,7 +88,7 @@ def test_a_position_covers_what_is_not_above_it() -> None:
 
 
 def test_filling_chunk_by_chunk() -> None:
-    coverage = walk.start(key(9))
+    coverage = walk.start(walk.above(key(9)))
     coverage = walk.union(coverage, [Range(None, key(4))])
     assert coverage == (Split(None, key(9), Upto(key(4))), Split(key(9), None, DONE))
     coverage = walk.union(coverage, [Range(key(4), key(9))])
@@ -97,7 +97,7 @@ def test_filling_chunk_by_chunk() -> None:
 
 
 def test_two_splits_are_filled_at_once() -> None:
-    coverage = walk.cut(walk.start(key(9)), Split(None, key(9)), key(5))
+    coverage = walk.cut(walk.start(walk.above(key(9))), Split(None, key(9)), key(5))
     coverage = walk.union(coverage, [Range(None, key(5)), Range(key(5), key(7))])
     assert coverage == (
         Split(None, key(5), DONE),
@@ -108,7 +108,7 @@ def test_two_splits_are_filled_at_once() -> None:
 
 
 def test_a_bound_may_end_a_whole_group() -> None:
-    coverage = walk.union(walk.start(Key((3, 7))), [Range(None, Key((2, TOP)))])
+    coverage = walk.union(walk.start(walk.above(Key((3, 7)))), [Range(None, Key((2, TOP)))])
     assert walk.covers(coverage, Key((2, 10**9)))
     assert not walk.covers(coverage, Key((3, None)))
 
@@ -122,11 +122,11 @@ def test_offered_bounds_are_guesses() -> None:
 
 def test_a_chunk_that_begins_nowhere_is_a_bug() -> None:
     with pytest.raises(AssertionError, match="begin at no position"):
-        walk.union(walk.start(key(9)), [Range(key(1), key(2))])
+        walk.union(walk.start(walk.above(key(9))), [Range(key(1), key(2))])
     with pytest.raises(AssertionError, match="leaves its split"):
-        walk.union(walk.start(key(9)), [Range(None, key(10))])
+        walk.union(walk.start(walk.above(key(9))), [Range(None, key(10))])
     with pytest.raises(AssertionError, match="does not lie inside"):
-        walk.cut(walk.start(key(9)), Split(None, key(9)), key(9))
+        walk.cut(walk.start(walk.above(key(9))), Split(None, key(9)), key(9))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def _strictly_left(split: Split, offered: Iterable[int]) -> list[Key]:
 
 @given(st.integers(0, 9), st.data())
 def test_any_order_of_chunks_and_cuts_fills_everything_once(greatest: int, data: st.DataObject) -> None:
-    coverage, read = walk.start(key(greatest)), list[int]()
+    coverage, read = walk.start(walk.above(key(greatest))), list[int]()
     while not walk.finished(coverage):
         split = data.draw(st.sampled_from(walk.unfinished(coverage)))
         bounds = walk.usable(split, map(key, range(greatest)))
@@ -261,3 +261,21 @@ def test_what_ranges_have_in_common_with_a_piece(coverage: Coverage, data: st.Da
     for place in map(key, range(-2, LAST + 3)):
         both = piece.holds(place) and any(part.holds(place) for part in ranges)
         assert sum(part.holds(place) for part in common) == both
+
+
+def test_every_range_without_a_row_is_done_at_once() -> None:
+    """A table may know more than its end: two ranges without a row, and what lies between them is to be filled."""
+    beyond = [Range(None, key(2)), Range(key(5), key(7)), Range(key(9), None)]
+    assert walk.start(beyond) == (
+        Split(None, key(2), DONE),
+        Split(key(2), key(5)),
+        Split(key(5), key(7), DONE),
+        Split(key(7), key(9)),
+        Split(key(9), None, DONE),
+    )
+    assert walk.start(beyond[1:2]) == (Split(None, key(5)), Split(key(5), key(7), DONE), Split(key(7), None))
+    assert walk.start([Range(key(2), key(5)), Range(key(5), None)])[1:] == (
+        Split(key(2), key(5), DONE),
+        Split(key(5), None, DONE),
+    )
+    assert walk.start([]) == (Split(None, None),)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
-from tidefill.core.walk import Coverage, start, whole
+from tidefill.core.walk import Coverage, above, start, whole
 from tidefill.delta.history import Commit, DeltaHistory, Survey
 from tidefill.delta.upstream import FEW_CHANGES, DeltaUpstream, number_of
 from tidefill.errors import KeyNotUnique
@@ -117,7 +117,7 @@ def test_one_task_has_them_all(spark: SparkSession, monkeypatch: pytest.MonkeyPa
         ([TIDIED, TIDIED], whole(), Changed.NOTHING, 0),
         ([wrote(FEW_CHANGES + 1)], whole(), Changed.NOTHING, 1),
         ([wrote(0)], whole(), Changed.NOTHING, 1),  # it may have written any number, or none
-        ([ADDED], start(Key((9,))), Changed.NOTHING, 1),  # perhaps where nothing is covered
+        ([ADDED], start(above(Key((9,)))), Changed.NOTHING, 1),  # perhaps where nothing is covered
     ],
 )
 def test_few_changes_of_what_is_covered_are_not_looked_at(

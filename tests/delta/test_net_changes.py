@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 from tests.delta.test_few_changes import FIRST, wrote
 from tidefill.core.keys import Key
 from tidefill.core.version import Number, Version
-from tidefill.core.walk import Coverage, Range, start, union, whole
+from tidefill.core.walk import Coverage, Range, above, start, union, whole
 from tidefill.delta.history import Commit, DeltaHistory, Survey
 from tidefill.delta.upstream import DeltaUpstream
 from tidefill.testing.memory.changes import judge, net
 
 Row = tuple[int, int]  # id, v
 KEYS, VALUES = 200, 12
-HALF = union(start(Key((VALUES, KEYS))), [Range(None, Key((5, KEYS // 2)))])
+HALF = union(start(above(Key((VALUES, KEYS)))), [Range(None, Key((5, KEYS // 2)))])
 
 
 def feed_of(chance: random.Random) -> list[tuple[int, Row]]:

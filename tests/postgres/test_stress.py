@@ -241,7 +241,7 @@ def test_who_does_not_wait_loses_what_the_slot_does_not_tell(
             with upstream.open_head(first=True) as first:
                 assert (1000, 1) not in upstream.rows(EVERYTHING, first)()
         with upstream.open_head(first=False) as later:
-            assert upstream.changes(first, later, ()).removed() == [], "lost"
+            assert upstream.read_changes(first, later, ()).removed() == [], "lost"
 
 
 # The lock.
@@ -322,9 +322,9 @@ def test_a_partition_that_is_attached_later_is_not_in_the_snapshot(postgres: Pos
                 "ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES FROM (100) TO (200); COMMIT"
             )
             assert upstream.rows(EVERYTHING, head)() == [(1, 1)]
-            assert upstream.greatest(head) == Key((1,))
+            assert upstream.beyond(head) == (Range(Key((1,)), None),)
         with upstream.open_head(first=False) as later:
-            assert sorted(upstream.changes(head, later, whole()).added()) == [(101, 1)]
+            assert sorted(upstream.read_changes(head, later, whole()).added()) == [(101, 1)]
     finally:
         postgres.drop("parted", "parted", "parted")
 

@@ -7,7 +7,6 @@ import pytest
 
 from tests.simulation.stage import Stage, row, rows
 from tidefill.core.confirm import Anchor
-from tidefill.core.keys import END
 from tidefill.core.step import Knobs, Pace, Step, plan_step
 from tidefill.core.version import Version
 from tidefill.errors import HistoryGone, KeyNotUnique, TidefillError, Unreadable
@@ -39,10 +38,10 @@ def first_step_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Tidef
 
 def test_a_small_table_is_not_asked_for_its_greatest_key(monkeypatch: pytest.MonkeyPatch) -> None:
     # R7
-    def greatest(self: DeltaLike, at: Version) -> None:
+    def beyond(self: DeltaLike, at: Version) -> None:
         raise AssertionError("asked for the greatest key")
 
-    monkeypatch.setattr(DeltaLike, "greatest", greatest)
+    monkeypatch.setattr(DeltaLike, "beyond", beyond)
     stage = Stage(Setup(rows=0), rows=rows(6))
     machine = stage.build(stage.job)
     machine.prepare({})
@@ -50,9 +49,9 @@ def test_a_small_table_is_not_asked_for_its_greatest_key(monkeypatch: pytest.Mon
 
     def ends(whole_rows: int) -> object:
         look = machine.glimpse(stage.job, truth, Pace(whole_rows=whole_rows), 0.0)
-        return machine.look(truth, look, Knobs()).greatest
+        return machine.look(truth, look, Knobs()).at_once
 
-    assert ends(6) == dict.fromkeys(machine.shape.walked, END)
+    assert ends(6) is True
     with pytest.raises(AssertionError, match="asked for"):
         ends(5)
 

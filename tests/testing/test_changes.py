@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidefill.core.keys import Key
-from tidefill.core.walk import Range, Split, Upto, covers, start, union
+from tidefill.core.walk import Range, Split, Upto, above, covers, start, union
 from tidefill.errors import KeyNotUnique
 from tidefill.testing.memory.changes import judge, judge_by_key, net
 
@@ -100,7 +100,7 @@ def test_judged_changes_keep_the_covered_part_exact(
 ) -> None:
     """THE invariant for one forward: covered rows before, plus judged changes, are the covered rows after."""
     before, after, feed = history
-    coverage = union(start(Key((12,))), [Range(None, Key((position,)))] if 0 <= position < 12 else [])
+    coverage = union(start(above(Key((12,)))), [Range(None, Key((position,)))] if 0 <= position < 12 else [])
     target = {row for row in before.values() if covers(coverage, Key((row[1],)))}
     by_key = {key: row for key, row in before.items() if row in target}
     for key, (old, new) in net(feed, key_of).items():

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from tidefill.core import budget, walk
 from tidefill.core.budget import BUDGET, Kept
-from tidefill.core.keys import END, Key, end_of_group
+from tidefill.core.keys import Key, end_of_group
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.version import Version, newer
@@ -152,9 +152,9 @@ class CheapLook:
 @dataclass(frozen=True, slots=True)
 class LookRequest:
     """What else the plan needs to know. `whole_rows`: where there are no more rows than that, all of them are taken in
-    at once, so the greatest keys need not be known: END stands for them."""
+    at once, so where the tables end need not be known."""
 
-    greatest: bool = False
+    ends: bool = False
     whole_rows: int = 0
     changed: bool = False
     share: bool = False
@@ -163,11 +163,13 @@ class LookRequest:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at the world. `share`: how many rows were written since, of those that there are."""
+    """One look at the world. `beyond`: the ranges of walked tables that have no row. `at_once`: there are so few rows
+    that the first step takes in all of them. `share`: how many rows were written since, of those that there are."""
 
     glimpse: CheapLook
     changed: Changed = Changed.NOTHING
-    greatest: Mapping[Occurrence, Key | None] = field(default_factory=dict)
+    beyond: Mapping[Occurrence, tuple[Range, ...]] = field(default_factory=dict)
+    at_once: bool = False
     bounds: Mapping[Occurrence, Mapping[Split, tuple[Key, ...]]] = field(default_factory=dict)
     share: float = 0.0
 
@@ -212,7 +214,7 @@ def plan_look(state: JobState, glimpse: CheapLook, knobs: Knobs, shape: Shape) -
     if knobs.paused:
         return LookRequest()
     if state.step == 0:
-        return LookRequest(greatest=True, whole_rows=glimpse.pace.whole_rows if _is_wished(glimpse, knobs) else 0)
+        return LookRequest(ends=True, whole_rows=glimpse.pace.whole_rows if _is_wished(glimpse, knobs) else 0)
     if _may_fill(state, glimpse, knobs):
         forward_matters = not _readable(glimpse) or _forward_due(glimpse, knobs)
         return LookRequest(changed=forward_matters and _moved(state, glimpse), splits=_next_splits(state, knobs, shape))
@@ -223,7 +225,7 @@ def plan_look(state: JobState, glimpse: CheapLook, knobs: Knobs, shape: Shape) -
 
 
 def plan_first_look(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> LookRequest:
-    """What else the first step needs to know, once the greatest keys are seen."""
+    """What else the first step needs to know, once it is seen where the tables end."""
     begun = _begun(state, seen, shape)
     if shape.appends and shape.starts_empty and _may_fill(begun, seen.glimpse, knobs):
         return LookRequest(splits=_next_splits(begun, knobs, shape))
@@ -258,16 +260,16 @@ def _first(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Step:
     """Fix the work, and take in the first chunks if they can be appended. Where there are outputs without any chunk,
     they are the first; where there is little to fill, all of them are."""
     begun = _begun(state, seen, shape)
-    if not shape.starts_empty or END in seen.greatest.values():
+    if not shape.starts_empty or seen.at_once:
         return Step(begun.versions, begun.coverage, write=Write.REPLACE)
     return _next_chunks(begun, seen, knobs, shape) if seen.bounds else Step(begun.versions, begun.coverage)
 
 
 def _begun(state: JobState, seen: Look, shape: Shape) -> JobState:
-    """What lies above the greatest key is Done at once, and so is every occurrence taken whole."""
-    walked = {name: greatest for name, greatest in seen.greatest.items() if greatest != END}
+    """Ranges without a row are Done at once, and so is every occurrence taken whole."""
     coverage = {
-        name: walk.start(_group_end(walked[name], shape)) if name in walked else walk.whole() for name in shape.tables
+        name: walk.start(_between_groups(seen.beyond[name], shape)) if name in seen.beyond else walk.whole()
+        for name in shape.tables
     }
     return replace(state, versions={table: look.head for table, look in seen.glimpse.tables.items()}, coverage=coverage)
 
@@ -382,8 +384,12 @@ def _chunk(split: Split, bounds: list[Key]) -> Range:
     return Range(left.after, bounds[0] if bounds else left.upto)
 
 
-def _group_end(greatest: Key | None, shape: Shape) -> Key | None:
-    return None if greatest is None else _group_bound(greatest, shape)
+def _between_groups(beyond: tuple[Range, ...], shape: Shape) -> tuple[Range, ...]:
+    """Of the ranges without a row, what cuts no group, where groups must not be cut: above the last group."""
+    if not shape.group_columns:
+        return beyond
+    above = [part for part in beyond if part.upto is None]
+    return tuple(Range(part.after and _group_bound(part.after, shape), None) for part in above)
 
 
 def _group_bound(bound: Key, shape: Shape) -> Key:

@@ -6,7 +6,7 @@ splits that is sorted, has no gap and no overlap, and reaches from -inf to +inf.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias, assert_never
@@ -60,12 +60,24 @@ class Range:
         return (self.after is None or self.after < key) and (self.upto is None or key <= self.upto)
 
 
-def start(greatest: Key | None) -> Coverage:
-    """The coverage of step 1. Above the greatest key there is nothing yet, so that range is Done: what comes there
-    later comes by forwarding, and a hot tail never chases the fill. An empty table is Done at once."""
-    if greatest is None:
-        return whole()
-    return (Split(None, greatest), Split(greatest, None, DONE))
+def above(greatest: Key | None) -> tuple[Range, ...]:
+    """The range without a row of a table with this greatest key; None: the table has no row."""
+    return (Range(greatest, None),)
+
+
+def start(beyond: Sequence[Range]) -> Coverage:
+    """The coverage of step 1. The ranges `beyond`, in ascending order, have no row yet, so they are Done: what comes
+    there later comes by forwarding, and a hot tail never chases the fill. An empty table is Done at once."""
+    splits: list[Split] = []
+    left = Range(None, None)  # from here on nothing was said yet
+    for part in beyond:
+        if part.after is not None and (left.after is None or left.after < part.after):
+            splits.append(Split(left.after, part.after))
+        splits.append(Split(part.after, part.upto, DONE))
+        if part.upto is None:
+            return tuple(splits)
+        left = Range(part.upto, None)
+    return (*splits, Split(left.after, None))
 
 
 def whole() -> Coverage:

@@ -18,7 +18,7 @@ from tidefill.core.keys import Key
 from tidefill.core.sample import SAMPLE_KEYS, Sample
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
-from tidefill.core.walk import Coverage, Range, Split, finished, rest
+from tidefill.core.walk import Coverage, Range, Split, above, finished, rest
 from tidefill.delta.history import Commit, DeltaHistory, Survey, wall_clock_s
 from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
@@ -332,7 +332,11 @@ class DeltaUpstream:
             return ()
         return self._sampled(at).bounds(split, rows)
 
-    def greatest(self, at: Version) -> Key | None:
+    def beyond(self, at: Version) -> tuple[Range, ...]:
+        """Above the greatest key."""
+        return above(self._greatest(at))
+
+    def _greatest(self, at: Version) -> Key | None:
         """NULLs come first in Spark's order of structs too. Of a single column that is never NULL, the log's statistics
         know."""
         with translated(UpstreamReplaced):

@@ -92,8 +92,9 @@ class Upstream(Protocol[F]):
         """Keys in what is left of the split, about `rows` apart; none if no more than that are left, or if it cannot be
         cut. They are guesses. Asking again for the same split is cheap."""
 
-    def greatest(self, at: Version) -> Key | None:
-        """The greatest walk key as of `at`; None if there is no row."""
+    def beyond(self, at: Version) -> tuple[Range, ...]:
+        """Ranges of the walk that have no row as of `at`, ascending; the last one reaches to the end. A table that
+        knows its greatest key gives the range above it; an empty table gives everything."""
 
     def row_estimate(self) -> int:
         """About how many rows there are; costs nothing."""

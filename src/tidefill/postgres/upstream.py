@@ -20,7 +20,7 @@ from tidefill.core.keys import Key
 from tidefill.core.sample import SAMPLE_KEYS, Sample
 from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version
-from tidefill.core.walk import Coverage, Range, Split, covered_ranges, rest
+from tidefill.core.walk import Coverage, Range, Split, above, covered_ranges, rest
 from tidefill.errors import Unreadable
 from tidefill.ports.frames import F, Halves
 from tidefill.ports.upstream import UpstreamLook
@@ -290,7 +290,11 @@ class PostgresUpstream(Generic[F]):
             self._rows = int(head.query(f"SELECT count(*) FROM {self._table.sql}")[0][0])
         return tuple(sorted(set(self._keys_in(head, sampling(self._rows)))))
 
-    def greatest(self, at: Version) -> Key | None:
+    def beyond(self, at: Version) -> tuple[Range, ...]:
+        """Above the greatest key."""
+        return above(self._greatest(at))
+
+    def _greatest(self, at: Version) -> Key | None:
         """In the snapshot."""
         head = self._open(at)
         order = f"WHERE {known_parts(head.survey)} ORDER BY {self._queries.from_the_greatest} LIMIT 1"

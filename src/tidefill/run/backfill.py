@@ -14,7 +14,7 @@ from typing import Generic, TypeVar, assert_never
 
 from tidefill.core import walk
 from tidefill.core.confirm import Anchor, Payload, Truth, confirm
-from tidefill.core.keys import END, Key
+from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.step import (
@@ -192,8 +192,8 @@ class Backfill(Generic[F]):
 
     def _look(self, truth: Truth, glimpse: CheapLook, knobs: Knobs) -> Look:
         asked = plan_look(truth.state, glimpse, knobs, self.shape)
-        if asked.greatest:
-            ends = Look(glimpse, greatest=self._look_at_ends(glimpse, asked.whole_rows))
+        if asked.ends:
+            ends = self._look_at_ends(glimpse, asked.whole_rows)
             asked = plan_first_look(truth.state, ends, knobs, self.shape)
             return replace(ends, bounds=self._look_at_bounds(glimpse, asked))
         changed = self._look_at_changes(truth.state, glimpse, asked)
@@ -217,14 +217,14 @@ class Backfill(Generic[F]):
             for name, splits in asked.splits.items()
         }
 
-    def _look_at_ends(self, glimpse: CheapLook, whole_rows: int) -> dict[Occurrence, Key | None]:
-        """The greatest keys; END where everything is taken in at once. (Versions that do not last belong to servers,
+    def _look_at_ends(self, glimpse: CheapLook, whole_rows: int) -> Look:
+        """Where the tables end, or that everything is taken in at once. (Versions that do not last belong to servers,
         which count nothing exactly, and know their greatest key by its index.)"""
         walked = {name: (self._upstream(name), self._head_of(name, glimpse)) for name in self.shape.walked}
         may_be_whole = bool(whole_rows and walked) and all(upstream.lasting for upstream, _ in walked.values())
         if may_be_whole and sum(upstream.row_count(head) for upstream, head in walked.values()) <= whole_rows:
-            return dict.fromkeys(walked, END)
-        return {name: upstream.greatest(head) for name, (upstream, head) in walked.items()}
+            return Look(glimpse, at_once=True)
+        return Look(glimpse, beyond={name: upstream.beyond(head) for name, (upstream, head) in walked.items()})
 
     def _look_at_changes(self, state: JobState, glimpse: CheapLook, asked: LookRequest) -> Changed:
         worst = Changed.NOTHING

@@ -8,6 +8,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from tests.core.step.examples import MERGED, SHAPES, key
+from tidefill.core import walk
 from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
 from tidefill.core.state import JobState, initial
@@ -95,8 +96,9 @@ class Adversary:
     def look(self, before: JobState, glimpse: CheapLook, knobs: Knobs) -> Look:
         """Answers what was asked, and nothing else."""
         asked = plan_look(before, glimpse, knobs, self.shape)
-        if asked.greatest:
-            return Look(glimpse, greatest={name: self.chance.choice(self._greatest()) for name in self.shape.walked})
+        if asked.ends:
+            greatest = {name: self.chance.choice(self._greatest()) for name in self.shape.walked}
+            return Look(glimpse, beyond={name: walk.above(key) for name, key in greatest.items()})
         changed = self.chance.choice((Changed.NOTHING, Changed.SOME, Changed.SOME, Changed.ALL))
         bounds = {name: {split: self._offer(split) for split in splits} for name, splits in asked.splits.items()}
         return Look(glimpse, changed if asked.changed else Changed.NOTHING, bounds=bounds)

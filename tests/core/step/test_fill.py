@@ -120,8 +120,8 @@ def test_occurrences_are_walked_one_after_the_other() -> None:
     both = {name: TableSeen(versions[name], readable=True) for name in versions}
     look = CheapLook(Phase.FILLING, both, HAS_ITS_SHARE)
     split = Split(None, key(9))
-    for name, other in (("a", walk.start(key(9))), ("b", walk.whole())):
-        before = JobState(1, 3, versions, {"a": other, "b": walk.start(key(9))})
+    for name, other in (("a", walk.start(walk.above(key(9)))), ("b", walk.whole())):
+        before = JobState(1, 3, versions, {"a": other, "b": walk.start(walk.above(key(9)))})
         assert plan_look(before, look, ONE, UNION).splits == {name: (split,)}
         step = plan_step(before, Look(look, bounds={name: {split: ()}}), ONE, UNION)
         assert isinstance(step, Step)

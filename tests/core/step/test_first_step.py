@@ -24,7 +24,7 @@ from tests.core.step.examples import (
 )
 from tidefill.core import walk
 from tidefill.core.budget import Kept
-from tidefill.core.keys import END, TOP, Key
+from tidefill.core.keys import TOP, Key
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, initial
 from tidefill.core.step import (
@@ -49,16 +49,16 @@ from tidefill.core.walk import Range, Upto
 
 def test_the_first_step_fixes_the_work() -> None:
     look = glimpse(head=7)
-    assert plan_look(initial(1), look, ONE, REPLICA) == LookRequest(greatest=True)
-    step = plan_step(initial(1), Look(look, greatest={"t": key(20)}), ONE, REPLICA)
-    assert step == Step({"t": version(7)}, {"t": walk.start(key(20))})
+    assert plan_look(initial(1), look, ONE, REPLICA) == LookRequest(ends=True)
+    step = plan_step(initial(1), Look(look, beyond={"t": walk.above(key(20))}), ONE, REPLICA)
+    assert step == Step({"t": version(7)}, {"t": walk.start(walk.above(key(20)))})
     assert isinstance(step, Step)
-    assert apply(initial(1), step) == JobState(1, 1, {"t": version(7)}, {"t": walk.start(key(20))})
+    assert apply(initial(1), step) == JobState(1, 1, {"t": version(7)}, {"t": walk.start(walk.above(key(20)))})
 
 
 def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -> None:
-    ends = Look(glimpse(head=7), greatest={"t": key(20)})
-    below, above = walk.start(key(20))
+    ends = Look(glimpse(head=7), beyond={"t": walk.above(key(20))})
+    below, above = walk.start(walk.above(key(20)))
     assert plan_first_look(initial(1), ends, ONE, REPLICA) == LookRequest(splits={"t": (below,)})
     step = plan_step(initial(1), replace(ends, bounds={"t": {below: keys(5, 9)}}), ONE, REPLICA)
     assert isinstance(step, Step)
@@ -67,8 +67,8 @@ def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -
     assert apply(initial(1), step).coverage["t"] == (replace(below, position=Upto(key(5))), above)
     for_none = [
         (ends, Knobs(fill_paused=True), REPLICA),
-        (replace(ends, greatest={"t": None}), ONE, REPLICA),
-        (Look(glimpse(pace=Pace(chunks_allowed=0)), greatest={"t": key(20)}), ONE, REPLICA),
+        (replace(ends, beyond={"t": walk.above(None)}), ONE, REPLICA),
+        (Look(glimpse(pace=Pace(chunks_allowed=0)), beyond={"t": walk.above(key(20))}), ONE, REPLICA),
         (ends, ONE, MERGED),
     ]
     for seen_ends, knobs, shape in for_none:
@@ -79,8 +79,8 @@ def test_the_first_step_takes_in_the_first_chunks_where_they_can_be_appended() -
 @pytest.mark.parametrize("shape", [REPLICA, MERGED, UNION, GROUPED, SELF_JOIN])
 def test_what_is_taken_in_at_once_is_done_by_the_first_step(shape: Shape) -> None:
     look = glimpse(head=7, pace=Pace(chunk_rows=2, whole_rows=9))
-    assert plan_look(initial(1), look, ONE, shape) == LookRequest(greatest=True, whole_rows=9)
-    ends = Look(look, greatest=dict.fromkeys(shape.walked, END))
+    assert plan_look(initial(1), look, ONE, shape) == LookRequest(ends=True, whole_rows=9)
+    ends = Look(look, at_once=True)
     assert plan_first_look(initial(1), ends, ONE, shape) == LookRequest(), "it is not cut"
     step = plan_step(initial(1), ends, ONE, shape)
     assert step == Step({"t": version(7)}, dict.fromkeys(shape.tables, walk.whole()), write=Write.REPLACE)
@@ -95,12 +95,12 @@ def test_what_may_not_be_filled_is_not_taken_in_at_once() -> None:
         (glimpse(pace=replace(pace, chunks_allowed=0)), ONE),
         (glimpse(pace=pace, kept=Kept(11, 11)), SMALL),
     ]:
-        assert plan_look(initial(1), look, knobs, REPLICA) == LookRequest(greatest=True)
+        assert plan_look(initial(1), look, knobs, REPLICA) == LookRequest(ends=True)
 
 
 # R7: an empty table
 def test_an_empty_table_is_done_at_once() -> None:
-    step = plan_step(initial(1), Look(glimpse(), greatest={"t": None}), ONE, REPLICA)
+    step = plan_step(initial(1), Look(glimpse(), beyond={"t": walk.above(None)}), ONE, REPLICA)
     assert isinstance(step, Step)
     after = apply(initial(1), step)
     assert after.finished()
@@ -122,13 +122,13 @@ def test_a_paused_job_does_not_begin() -> None:
 
 
 def test_what_is_not_walked_is_taken_whole() -> None:
-    step = plan_step(initial(1), Look(glimpse(), greatest={"a": key(9)}), ONE, SELF_JOIN)
+    step = plan_step(initial(1), Look(glimpse(), beyond={"a": walk.above(key(9))}), ONE, SELF_JOIN)
     assert isinstance(step, Step)
-    assert step.coverage == {"a": walk.start(key(9)), "b": walk.whole()}
+    assert step.coverage == {"a": walk.start(walk.above(key(9))), "b": walk.whole()}
     assert list(step.versions) == ["t"], "both at one version"
 
 
 def test_the_end_of_the_work_is_the_end_of_a_group() -> None:
-    step = plan_step(initial(1), Look(glimpse(), greatest={"t": Key((3, 7))}), ONE, GROUPED)
+    step = plan_step(initial(1), Look(glimpse(), beyond={"t": walk.above(Key((3, 7)))}), ONE, GROUPED)
     assert isinstance(step, Step)
-    assert step.coverage["t"] == walk.start(Key((3, TOP)))
+    assert step.coverage["t"] == walk.start(walk.above(Key((3, TOP))))

@@ -91,7 +91,7 @@ def test_after_a_step_without_a_chunk_comes_one_with(changed: Changed, write: Wr
 
 # R5: whatever was read is unreadable and changed again by the time of the next step
 def test_a_busy_upstream_cannot_starve_the_fill() -> None:
-    now, pace, kinds = state(walk.start(key(3)), at=1), Pace(), ""
+    now, pace, kinds = state(walk.start(walk.above(key(3))), at=1), Pace(), ""
     for turn in range(2, 20):
         look = glimpse(turn, readable=False, history_runs_short=True, pace=pace)
         offered = {split: keys(1, 2) for split in walk.unfinished(now.coverage["t"])}
@@ -178,7 +178,7 @@ def test_of_two_snapshots_that_do_not_include_each_other_none_is_newer() -> None
 
 def test_one_table_may_move_while_the_other_stands() -> None:
     versions = {"t": version(5), "u": version(8)}
-    before = JobState(1, 3, versions, {"a": HALFWAY, "b": walk.start(key(9))})
+    before = JobState(1, 3, versions, {"a": HALFWAY, "b": walk.start(walk.above(key(9)))})
     tables = {"t": TableSeen(version(6), readable=False), "u": TableSeen(version(7), readable=True)}
     look = CheapLook(Phase.FILLING, tables, HAS_ITS_SHARE)
     step = plan_step(before, Look(look, bounds={"a": OFFER}), ONE, UNION)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version, bases_of_all
-from tidefill.core.walk import Coverage, Range, Split, rest
+from tidefill.core.walk import Coverage, Range, Split, above, rest
 from tidefill.errors import HistoryGone, KeyNotUnique, NotYet, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
@@ -221,7 +221,11 @@ class DeltaLike:
         keys = [self._walk_of(row) for found in bag.values() for row in found]
         return self._bend(spaced(keys, split, rows), split)
 
-    def greatest(self, at: Version) -> Key | None:
+    def beyond(self, at: Version) -> tuple[Range, ...]:
+        """Above the greatest key."""
+        return above(self._greatest(at))
+
+    def _greatest(self, at: Version) -> Key | None:
         """At that version."""
         self._world.effect("upstream.greatest")
         bag = self._table().snapshots[number_of(at)]

@@ -17,7 +17,7 @@ from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version, lies_between
-from tidefill.core.walk import Coverage, Range, Split
+from tidefill.core.walk import Coverage, Range, Split, above
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves
@@ -347,7 +347,11 @@ class PostgresLike:
         """From statistics."""
         return self._bend(spaced([self._walk_of(row) for row in self._find().rows.values()], split, rows), split)
 
-    def greatest(self, at: Version) -> Key | None:
+    def beyond(self, at: Version) -> tuple[Range, ...]:
+        """Above the greatest key."""
+        return above(self._greatest(at))
+
+    def _greatest(self, at: Version) -> Key | None:
         """In the snapshot."""
         self._world.effect("upstream.greatest")
         rows = self._rows_of(self._heads.get(_snapshot(at)))

@@ -13,7 +13,7 @@ from tidefill.core.confirm import NO_TABLE, Anchor, Effect, Entry, Payload, Trut
 from tidefill.core.keys import TOP, Key, Timestamp
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Snapshot, Version
-from tidefill.core.walk import DONE, Split, Upto, start
+from tidefill.core.walk import DONE, Split, Upto, above, start
 from tidefill.errors import CommitConflict
 from tidefill.ports.frames import Append, Merge, Replace, TargetWrite
 from tidefill.ports.target import Target
@@ -63,8 +63,8 @@ def state_at(step: int) -> JobState:
     mixed = Key(("o'brien \\ \" 🌊\n", None, Timestamp(-1), b"\x00\xff", True, TOP))
     coverage = {
         "a": (Split(None, Key((9, TOP)), Upto(Key((step,)))), Split(Key((9, TOP)), None, DONE)),
-        "b": start(mixed),
-        "c": start(Key((Decimal("-1.10"),))),
+        "b": start(above(mixed)),
+        "c": start(above(Key((Decimal("-1.10"),)))),
     }
     return JobState(1, step, {"t": Version("id", Number(step)), "p": snapshot}, coverage, step * 10)
 

@@ -180,7 +180,7 @@ def a_backfill_among_writes(harness: UpstreamHarness[F]) -> None:
     table = [*NINE]
     harness.create(ORDINARY, table)
     with open_first(harness) as (upstream, version):
-        coverage = walk.start(upstream.greatest(version))
+        coverage = walk.start(upstream.beyond(version))
     target: dict[KeyValues, Row] = {}
     for after in _busy_history(table):
         harness.write(writes_between(table, after))

@@ -117,6 +117,13 @@ def take_in(
     return coverage
 
 
+def greatest_of(upstream: Upstream[F], at: Version) -> Key | None:
+    """The key above which there is no row; None if there is no row at all."""
+    last = upstream.beyond(at)[-1]
+    assert last.upto is None, "the last range reaches to the end"
+    return last.after
+
+
 def _next_chunk(upstream: Upstream[F], split: Split, rows: int, at: Version) -> Range:
     bounds = walk.usable(split, [_through_json(bound) for bound in upstream.bounds(split, rows, at)])
     left = walk.rest(split)
@@ -128,8 +135,8 @@ def assert_walk(harness: UpstreamHarness[F], layout: Layout, rows: Sequence[Row]
     """Chunk by chunk to the end gives every row exactly once, each in its place."""
     found: list[Row] = []
     with open_newest(harness) as (upstream, head):
-        greatest = upstream.greatest(head)
-        coverage = walk.start(None if greatest is None else _through_json(greatest))
+        greatest = greatest_of(upstream, head)
+        coverage = walk.start(walk.above(None if greatest is None else _through_json(greatest)))
         for _ in range(CHUNKS_MAX):
             if walk.finished(coverage):
                 break

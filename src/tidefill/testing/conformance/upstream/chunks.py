@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidefill.core import walk
 from tidefill.core.keys import TOP, Key
 from tidefill.core.walk import DONE, Range, Split, Upto
-from tidefill.testing.conformance.upstream.checks import assert_walk, is_inside, open_first, open_newest
+from tidefill.testing.conformance.upstream.checks import assert_walk, greatest_of, is_inside, open_first, open_newest
 from tidefill.testing.conformance.upstream.harness import F, UpstreamHarness, UpstreamTest
 from tidefill.testing.conformance.upstream.rows import NINE, ORDINARY, assert_same, row
 
@@ -66,13 +66,13 @@ def several_ranges_at_once(harness: UpstreamHarness[F]) -> None:
 def the_greatest_key_follows_the_rows(harness: UpstreamHarness[F]) -> None:
     harness.create(ORDINARY, (row(1, None), row(2, None)))
     with open_first(harness) as (upstream, head):
-        assert upstream.greatest(head) == Key((None, 2))
+        assert greatest_of(upstream, head) == Key((None, 2))
     harness.write([(row(1, None), row(1, -5)), (None, row(3, -5))])
     with open_newest(harness) as (upstream, head):
-        assert upstream.greatest(head) == Key((-5, 3))
+        assert greatest_of(upstream, head) == Key((-5, 3))
     harness.write([(row(3, -5), None)])
     with open_newest(harness) as (upstream, head):
-        assert upstream.greatest(head) == Key((-5, 1))
+        assert greatest_of(upstream, head) == Key((-5, 1))
 
 
 CHUNKS: tuple[UpstreamTest, ...] = (

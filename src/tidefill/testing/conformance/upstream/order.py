@@ -14,6 +14,7 @@ from tidefill.testing.conformance.upstream.checks import (
     assert_halves,
     assert_walk,
     first_version,
+    greatest_of,
     open_first,
     open_newest,
 )
@@ -110,7 +111,7 @@ def _walks_in_order(case: OrderCase) -> UpstreamTest:
         assert places == sorted(places), "the case itself"
         harness.create(case.layout, case.rows[::-1])
         with open_first(harness) as (upstream, head):
-            assert upstream.greatest(head) == places[-1]
+            assert greatest_of(upstream, head) == places[-1]
             for number, place in enumerate(places[:-1]):
                 coverage = (Split(None, None, Upto(place)),)
                 assert [covers(coverage, other) for other in places].count(True) == number + 1

@@ -10,7 +10,13 @@ from tidefill.core.version import Number, newer, version_from_json, version_to_j
 from tidefill.core.walk import Split
 from tidefill.errors import Unreadable
 from tidefill.testing.conformance.expecting import raised
-from tidefill.testing.conformance.upstream.checks import assert_halves, first_version, open_first, open_newest
+from tidefill.testing.conformance.upstream.checks import (
+    assert_halves,
+    first_version,
+    greatest_of,
+    open_first,
+    open_newest,
+)
 from tidefill.testing.conformance.upstream.harness import F, UpstreamHarness, UpstreamTest
 from tidefill.testing.conformance.upstream.rows import EVERYTHING, NINE, ORDINARY, assert_same, row
 
@@ -18,7 +24,7 @@ from tidefill.testing.conformance.upstream.rows import EVERYTHING, NINE, ORDINAR
 def an_empty_table(harness: UpstreamHarness[F]) -> None:
     harness.create(ORDINARY, ())
     with open_first(harness) as (upstream, head):
-        assert upstream.greatest(head) is None
+        assert greatest_of(upstream, head) is None
         assert list(upstream.bounds(Split(None, None), 1, head)) == []
         assert harness.collect(upstream.rows(EVERYTHING, head)) == []
         assert upstream.row_estimate() >= 0
@@ -49,7 +55,7 @@ def a_head_stands_still(harness: UpstreamHarness[F]) -> None:
         harness.write([(NINE[0], None), (NINE[1], row(2, 9, 7)), (None, row(99, 99))])
         assert_same(harness.collect(before), NINE)
         assert_same(harness.collect(upstream.rows(EVERYTHING, head)), NINE)
-        assert upstream.greatest(head) == Key((9, 9))
+        assert greatest_of(upstream, head) == Key((9, 9))
         upstream.check(head)
 
 
@@ -62,7 +68,7 @@ def a_version_lasts_or_ends_with_its_head(harness: UpstreamHarness[F]) -> None:
         assert reader.readable(old) is reader.lasting
         if reader.lasting:
             assert_same(harness.collect(reader.rows(EVERYTHING, old)), NINE)
-            assert reader.greatest(old) == Key((9, 9))
+            assert greatest_of(reader, old) == Key((9, 9))
     if reader.lasting:
         assert_same(harness.collect(early), NINE)
     else:

@@ -56,7 +56,7 @@ OF_CHUNKS = (
         "the end of the table is not fixed at step 1",
         ("I5 progress",),
         0,
-        ((walk, "start", lambda greatest: (Split(None, None),)),),
+        ((walk, "start", lambda beyond: (Split(None, None),)),),
     ),
     Plant(
         "never-grow",
