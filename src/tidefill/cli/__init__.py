@@ -61,7 +61,7 @@ def _told(error: TidefillError, *, json: bool) -> int:
 
 
 def _close_output() -> None:
-    """Whoever read it is gone. What is still buffered goes nowhere, or Python would complain at its end."""
+    """The reader of the pipe is gone. What is still buffered goes nowhere, or Python would complain at its end."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -84,5 +84,5 @@ def event_line(event: Happened) -> str:
 
 
 def moment(at_s: float) -> str:
-    """In the time zone of whoever looks."""
+    """In the time zone of this machine."""
     return datetime.fromtimestamp(at_s).isoformat(" ", "seconds")

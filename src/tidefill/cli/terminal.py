@@ -53,7 +53,7 @@ def is_ascii(stream: TextIO) -> bool:
 
 
 def say(text: str) -> None:
-    """A result, at once: whoever reads a pipe waits for it."""
+    """Write a result at once: the reader of a pipe waits for it."""
     print(_cleaned(text, sys.stdout), flush=True)
 
 

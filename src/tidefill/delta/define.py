@@ -295,7 +295,7 @@ def _expanded(query: RowQuery, shown: StructType) -> list[Item]:
 
 
 def _may_name(sql: str, column: str) -> bool:
-    """Whether the query may name the column: sometimes it does not after all, and the column is read in vain."""
+    """Whether the query may name the column: sometimes it does not after all, and the column is read for nothing."""
     name = re.escape(column.replace("`", "``").casefold())
     return re.search(rf"(?<!\w){name}(?!\w)", sql.casefold()) is not None
 

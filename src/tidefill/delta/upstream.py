@@ -191,7 +191,7 @@ class DeltaUpstream:
 
     def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the change feed, which is kept for the step that follows. If few rows were written, and all are covered,
-        to look for one of them that changed costs more than a step in vain would."""
+        to look for one of them that changed costs more than a step that changes nothing."""
         self.let_go()
         start, end = number_of(after), number_of(upto)
         if end <= start:

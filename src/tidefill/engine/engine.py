@@ -1,6 +1,6 @@
 """The Python API: name tables, create replicas and views of them, run the jobs, and look at what they have made.
 
-Wishes (pause, drop ...) go to the store and never start Spark. Whoever runs the store's jobs acts on them: `run`,
+Wishes (pause, drop ...) go to the store and never start Spark. The runner of the store's jobs acts on them: `run`,
 `run_once`, `Job.wait`, here or in another process.
 """
 

@@ -3,7 +3,7 @@
 Inputs that come from one table of others (a base) agree if they come from the same version of it. `agree` finds the
 newest that do; what a view shows rests on this alone. Ticks see to it that there are such versions: jobs whose outputs
 meet again in some view above them go to the same versions of a base, and on to the next only when all of them have been
-there. A tick is a number in the store, moved by compare-and-set; it has no owner. Whoever stands still is not waited
+there. A tick is a number in the store, moved by compare-and-set; it has no owner. A job that stands still is not waited
 for: when it goes on, it goes to the tick of that time.
 """
 

@@ -1,7 +1,7 @@
 """What a user created, as the text that the store keeps: a registered table, a replica, a view.
 
 A definition is fixed at creation: what `*` meant then, under which settings the query was written. It reads an input by
-name; where that lies is the business of whoever has the name.
+name; the store knows which table or job has the name, and where that lies.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def table_to_text(table: TableDefinition) -> str:
 
 @lru_cache(PARSED_MAX)
 def table_from_text(text: str) -> TableDefinition:
-    """The inverse of `table_to_text`. A text is parsed once, whoever asks."""
+    """The inverse of `table_to_text`. Each text is parsed once."""
     data = _parsed(text)
     try:
         return TableDefinition(str(data["location"]), tuple(data["key"]), tuple(data["walk"]))
@@ -135,7 +135,7 @@ def _form(job: JobDefinition) -> int:
 
 @lru_cache(PARSED_MAX)
 def job_from_text(text: str) -> JobDefinition:
-    """The inverse of `job_to_text`. A text is parsed once, whoever asks."""
+    """The inverse of `job_to_text`. Each text is parsed once."""
     data = _parsed(text)
     try:
         pairs = {name: tuple((str(a), str(b)) for a, b in data[name]) for name in ("columns", "semantics")}

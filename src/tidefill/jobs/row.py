@@ -356,7 +356,7 @@ def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], J
 
 
 def intend(resource: Resource) -> Callable[[Job], Job]:
-    """Record a thing before it is made, so that whoever drops the job knows of it."""
+    """Record a thing before it is made, so that a runner that drops the job knows of it."""
     return lambda job: job if resource in job.resources else replace(job, resources=(*job.resources, resource))
 
 

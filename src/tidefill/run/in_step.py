@@ -110,7 +110,7 @@ def _bases(job: Job) -> dict[str, int]:
 
 @lru_cache(ANCHORS_MAX)
 def _bases_in(anchor_text: str) -> dict[str, int]:
-    """What cannot be read is told to whoever runs that job; to others it says nothing."""
+    """A state that cannot be read stops the job that it belongs to; here it counts as none."""
     try:
         anchor = anchor_from_text(anchor_text)
     except StateUnreadable:

@@ -1,7 +1,8 @@
 """By which name a runner holds its leases, and whether a runner on this machine is gone.
 
 A runner that was killed leaves its leases behind for a minute. Its name says which process it was, so that another on
-the same machine need not wait. Only speed hangs on it: leases have numbers, and whoever lost one is refused.
+the same machine need not wait. Only speed hangs on it: leases have numbers, and a runner that lost its lease is
+refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes and removes what jobs have outside of the store.
 
 The name of everything that a job makes is in its row before the thing is made, and is forgotten only after the thing is
-gone. So whoever drops the job knows of all of it, after a crash at any line.
+gone. So a runner that drops the job knows of all of it, after a crash at any line.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class Making:
         return {one: logs[one] for one in (over[0], *(other for other in logs if other != over[0]))} if over else {}
 
     def give_up(self, job: Job, logs: Mapping[Resource, Kept]) -> None:
-        """First it is written down, so that whoever goes on after a crash knows why the slot is gone; then the slot is
-        dropped. It stays listed: whoever resumes or verifies the job makes it again."""
+        """First FAILED is written, so that after a crash the row says why the slot is gone; then the slot is dropped.
+        It stays listed: a runner that resumes the job, or a VERIFY, makes it again."""
         limit, kept = job.settings.wal_limit, next(iter(logs.values()))
         error = LogGivenUp(
             f"{job.name} stood still, and the log that a server kept for it was given up",

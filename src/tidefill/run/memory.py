@@ -106,5 +106,8 @@ class Memory:
         """Whether the job has met just this error so often, one time after the other, that it will not pass."""
         fact, times = self._unexplained.get(job_id, ("", 0))
         times = times + 1 if fact == error.fact else 1
-        self._unexplained[job_id] = (error.fact, times % SAME_FAILURES_MAX)  # whoever resumes it begins anew
+        self._unexplained[job_id] = (
+            error.fact,
+            times % SAME_FAILURES_MAX,
+        )  # a job that is resumed begins to count again
         return times == SAME_FAILURES_MAX

@@ -125,7 +125,7 @@ _VALUE_STATES = ("21", "22", "23", "P0")
 _QUERY_STATE = "42"
 _VALUES_OF_DELTA = ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", "DELTA_EXCEED_CHAR_VARCHAR_LIMIT")
 _VALUE_CLASSES = ("java.lang.ArithmeticException", "java.lang.NumberFormatException", "java.time.DateTimeException")
-# Whoever throws these speaks of memory, a disk, a network or a store: trying again helps when that is well again.
+# These tell of memory, a disk, a network or a store: trying again helps when that is well again.
 _OUTSIDE_STATES = ("08", "53", "57", "58", "82")
 _WRITING = "TASK_WRITE_FAILED"  # its cause tells why, and may be a value
 _OUTSIDE_CONDITIONS = (

@@ -160,8 +160,8 @@ def forget(spark: SparkSession) -> None:
 
 
 def _forget_what_has_ended() -> None:
-    """PySpark keeps the Spark of a process for ever and would give a dead one to whoever asks, so it is made to forget
-    one that was started here. (It has no public way for that.)"""
+    """PySpark keeps the Spark of a process for ever and would give a dead one to the next who asks, so it is made to
+    forget one that was started here. (It has no public way for that.)"""
     from pyspark import SparkContext
 
     for started in tuple(_STARTED):

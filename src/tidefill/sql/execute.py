@@ -1,6 +1,7 @@
 """From a statement to the call of the engine that does it, and to what a person is told.
 
-Wishes are statements too, and this module imports nothing heavy, so whoever has a statement need not have parsed one.
+Wishes are statements too, and this module imports nothing heavy, so a program that builds a statement as a value
+need not parse one.
 """
 
 from __future__ import annotations

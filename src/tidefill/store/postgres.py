@@ -29,7 +29,7 @@ def postgres_address(url: str) -> sa.URL:
 
 
 def postgres_engine(address: sa.URL, busy_s: float) -> sa.Engine:
-    """A schema of its own. Whoever writes has the store to himself, as in SQLite: the lock comes first."""
+    """A schema of its own. A writer has the store to himself, as in SQLite: it takes the lock first."""
     with with_extra("postgres"):
         engine = sa.create_engine(
             address,

@@ -160,7 +160,7 @@ def a_lease_is_taken_renewed_and_over(make_store: MakeStore) -> None:
     assert store.change("a", acquire("one", 211.0, 60.0)).lease == Lease("one", 3, 271.0), "it was let go"
 
 
-def whoever_is_fenced_changes_nothing(make_store: MakeStore) -> None:
+def a_runner_that_is_fenced_changes_nothing(make_store: MakeStore) -> None:
     store = make_store()
     store.create(new_job("a"))
     old = store.change("a", acquire("one", 0.0, 60.0)).lease.fence
@@ -290,7 +290,7 @@ JOBS: tuple[StoreTest, ...] = (
     a_change_that_raises_changes_nothing,
     a_change_to_the_same,
     a_lease_is_taken_renewed_and_over,
-    whoever_is_fenced_changes_nothing,
+    a_runner_that_is_fenced_changes_nothing,
     a_dropped_job_frees_its_name,
     a_job_that_is_being_dropped_keeps_its_name,
     delete_takes_the_events_along,
