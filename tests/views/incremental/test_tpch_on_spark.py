@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.tpch import make_tables, refresh, register
 from tests.quick_spark import COMPILED
-from tests.views.incremental.tpch import INCREMENTAL, QUERIES
+from tests.views.incremental.tpch import QUERIES
 from tidefill import connect
 from tidefill.engine.engine import Engine
 
@@ -129,10 +129,6 @@ def compiled_session(spark: SparkSession) -> SparkSession:
 @pytest.fixture
 def compiled(spark: SparkSession) -> SparkSession:
     return compiled_session(spark)
-
-
-def test_an_incremental_query_stays_fresh(spark: SparkSession, tmp_path: Path) -> None:
-    keep_fresh(spark, tmp_path, INCREMENTAL[:1], 0.01, 1)
 
 
 @pytest.mark.full
