@@ -128,7 +128,7 @@ def test_verify_goes_by_pieces(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> N
         return compare_now(self, truth, after, rows)
 
     monkeypatch.setattr(Backfill, "compare_now", noted)
-    monkeypatch.setattr("tidefill.engine.engine.CEILING_ROWS", 400)
+    monkeypatch.setattr("tidefill.run.verifying.CEILING_ROWS", 400)
     found = job.verify()
     assert (found.rows, found.differences) == (990, ()), "but for what was not taken in yet"
     assert pieces == [400, 400, 200, 400], "one was given up, and tried again half as large"
