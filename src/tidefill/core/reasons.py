@@ -27,11 +27,15 @@ class Reason(Enum):
         return self.name
 
 
+_BY_TEXT = {reason.value: reason for reason in Reason}
+
+
 def reason_of(fact: str) -> Reason:
     """The reason whose text the fact of an error is; else TROUBLE."""
-    return next((reason for reason in Reason if reason.value == fact), Reason.TROUBLE)
+    return _BY_TEXT.get(fact, Reason.TROUBLE)
 
 
 def code_of(text: str) -> str:
     """The code of a reason's text, for rows of releases that kept the text alone; empty for any other text."""
-    return next((reason.code for reason in Reason if reason.value == text), "")
+    reason = _BY_TEXT.get(text)
+    return "" if reason is None else reason.code

@@ -106,17 +106,24 @@ class PartReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """What a machine knows from its last plan, asked every turn. `lag`: how far the target is behind. `notices`: what a
+    person should know by now, the same words each time."""
+
+    lag: Lag = field(default_factory=Lag)
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """How a job stands. `anchor`: a text that the runner keeps in the job's row; `recover` begins from it. `rows_of`:
-    about how many rows are to be filled. `notices`: what a person should know by now, the same words each time."""
+    """What a job has done. `anchor`: a text that the runner keeps in the job's row; `recover` begins from it.
+    `rows_of`: about how many rows are to be filled."""
 
     anchor: str
     finished: bool
     rows_filled: int
     rows_of: int
     rows_per_s: float = 0.0
-    lag: Lag = field(default_factory=Lag)
-    notices: tuple[str, ...] = ()
     parts: tuple[PartReport, ...] = ()
 
 
@@ -139,7 +146,10 @@ class Machine(Protocol[T]):
         """Do it. What is raised leaves the target as it was, or, if Unavailable, in a state that `recover` tells."""
 
     def report(self, job: Job, truth: T) -> Report:
-        """How the job stands; costs nothing."""
+        """What the job has done, after a step; costs no look at the world."""
+
+    def standing(self) -> Standing:
+        """What is known from the last plan; costs nothing."""
 
     def release(self, truth: T, released: str = "") -> None:
         """The store has the report of this truth, and `released`, if a Wait said so: sources may let go of what lies

@@ -38,7 +38,7 @@ class GoingLive:
             took_s = self._clock.now_s() - done.began_s
             told = "; ".join((f"verified: {done.rows} rows equal a recompute, found in {took_s:.1f} s", *done.notes))
         else:
-            self._reporting.begin(job, active, truth, Doing(VERIFYING, self._clock.now_s()))
+            self._reporting.begin(job, active, Doing(VERIFYING, self._clock.now_s()))
             active.machine.execute(job, truth, replace(plan, compares=False))
             told = "not verified, as it was asked"
         self._rows.event(job, told)
@@ -57,7 +57,7 @@ class GoingLive:
         """Every commit is right by itself, so each piece may be compared at another version; those that were compared
         before need not be again. A piece that was given up is tried again, half as large."""
         now = active.verification = active.verification or Verification(self._clock.now_s(), plan.rows)
-        self._reporting.begin(job, active, truth, Doing(VERIFYING, now.began_s, rows=now.rows))
+        self._reporting.begin(job, active, Doing(VERIFYING, now.began_s, rows=now.rows))
         try:
             outcome = active.machine.execute(job, truth, replace(plan, after=now.upto, rows=now.piece_rows))
         except (Unavailable, Unreadable):

@@ -30,7 +30,7 @@ from tidefill.jobs.row import Doing, Job
 from tidefill.jobs.status import version_of
 from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
-from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Round, Step, Verify, Wait
+from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Round, Standing, Step, Verify, Wait
 from tidefill.run.backfill import Backfill
 
 F = TypeVar("F")
@@ -175,7 +175,7 @@ class BackfillMachine(Generic[F]):
         return replace(self._start, rows=rows, whole_rows=known)
 
     def report(self, job: Job, truth: Truth) -> Report:
-        """How far the fill is, how far the target is behind, and what a person should know."""
+        """How far the fill is, and the state that it has reached."""
         rows_per_s = self._filled_rows / self._filled_s if self._filled_s > 0 else 0.0
         if job.settings.rate_limit is not None:
             rows_per_s = min(rows_per_s, float(job.settings.rate_limit))
@@ -185,9 +185,11 @@ class BackfillMachine(Generic[F]):
             truth.state.rows_filled,
             self._backfill.estimate(),
             rows_per_s,
-            self._lag,
-            self._notices,
         )
+
+    def standing(self) -> Standing:
+        """The lag, and what a person should know, as of the last plan or step."""
+        return Standing(self._lag, self._notices)
 
     def release(self, truth: Truth, released: str = "") -> None:
         """Tell the upstreams what will not be asked for again."""

@@ -95,7 +95,10 @@ class Memory:
 
     def is_first_conflict(self, job_id: str) -> bool:
         """Whether a commit that lost against another one may be tried again at once: another one in a row backs off."""
-        return job_id not in self._failures and self._failures.setdefault(job_id, 0) == 0
+        if job_id in self._failures:
+            return False
+        self._failures[job_id] = 0
+        return True
 
     def count_failure(self, job_id: str) -> int:
         """How many troubles in a row there have been, with this one."""
@@ -106,8 +109,6 @@ class Memory:
         """Whether the job has met just this error so often, one time after the other, that it will not pass."""
         fact, times = self._unexplained.get(job_id, ("", 0))
         times = times + 1 if fact == error.fact else 1
-        self._unexplained[job_id] = (
-            error.fact,
-            times % SAME_FAILURES_MAX,
-        )  # a job that is resumed begins to count again
+        # Begins at 0 again with the one that is too many: a person may have resumed the job.
+        self._unexplained[job_id] = (error.fact, times % SAME_FAILURES_MAX)
         return times == SAME_FAILURES_MAX

@@ -25,7 +25,7 @@ class Reporting:
 
     def report(self, job: Job, active: Remembered, truth: Any) -> None:
         """The confirmed copy and the progress, in one write."""
-        told = active.machine.report(job, truth)
+        told, lag = active.machine.report(job, truth), active.machine.standing().lag
 
         def reported(row: Job) -> Job:
             progress = advance(
@@ -35,31 +35,31 @@ class Reporting:
                 told.rows_of,
                 finished=told.finished,
                 rows_per_s=told.rows_per_s,
-                lag=told.lag,
+                lag=lag,
                 at_s=self._clock.now_s(),
             )
             return replace(row, anchor=told.anchor, progress=progress, waiting="", waits_for="")
 
         self._rows.change(job, reported)
 
-    def begin(self, job: Job, active: Remembered, truth: Any, doing: Doing) -> None:
+    def begin(self, job: Job, active: Remembered, doing: Doing) -> None:
         """Say what is being done, and how far the target is behind, before something that may take long. The next
         change of the row by this runner, whatever it is, takes that back."""
-        lag = active.machine.report(job, truth).lag
+        lag = active.machine.standing().lag
         self._rows.change(
             job, lambda row: replace(row, doing=doing, waiting="", waits_for="", progress=self._now(row, lag))
         )
 
-    def wait(self, job: Job, active: Remembered, truth: Any, reason: Reason, text: str) -> None:
+    def wait(self, job: Job, active: Remembered, reason: Reason, text: str) -> None:
         """Say what the job waits for, if that is new, or if the row has told too long ago how much log is kept."""
-        lag = active.machine.report(job, truth).lag
+        lag = active.machine.standing().lag
         waits = jobs.waits(reason, text)
         if (job.waiting, job.waits_for) != (waits["waiting"], waits["waits_for"]) or self._is_outdated(job, lag):
             self._rows.change(job, lambda row: replace(row, **waits, progress=self._now(row, lag)))
 
-    def notify(self, job: Job, active: Remembered, truth: Any) -> None:
+    def notify(self, job: Job, active: Remembered) -> None:
         """Say once what a person should know."""
-        for notice in active.machine.report(job, truth).notices:
+        for notice in active.machine.standing().notices:
             if notice not in active.told:
                 active.told.add(notice)
                 self._rows.event_once(job, notice)

@@ -208,9 +208,9 @@ class Runner:
         try:
             plan = active.machine.plan(job, truth, Round(self._clock.now_s(), self._hurry, group))
         except Exception:  # perhaps because of what a person should know
-            self._reporting.notify(job, active, truth)
+            self._reporting.notify(job, active)
             raise
-        self._reporting.notify(job, active, truth)
+        self._reporting.notify(job, active)
         match plan:
             case Step():
                 return self._step(job, active, truth, plan)
@@ -256,7 +256,7 @@ class Runner:
         return active.truth
 
     def _step(self, job: Job, active: Remembered, truth: Any, step: Step) -> Turn:
-        self._reporting.begin(job, active, truth, step.doing)
+        self._reporting.begin(job, active, step.doing)
         active.truth = None
         outcome = active.machine.execute(job, truth, step)
         if outcome.made:
@@ -277,7 +277,7 @@ class Runner:
         reason, text = wait.reason, wait.text
         if group.blocked_by is not None and reason in (Reason.IDLE, Reason.INPUTS):
             reason, text = Reason.BLOCKED, f"{group.blocked_by.name}, which is {stands(group.blocked_by)}"
-        self._reporting.wait(job, active, truth, reason, text)
+        self._reporting.wait(job, active, reason, text)
         return Turn(False, _again_in_s(wait.for_s))
 
     def _end(self, job: Job) -> Turn:

@@ -25,7 +25,19 @@ from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job
 from tidefill.ports.frames import Compared
-from tidefill.ports.machine import Finish, Outcome, PartReport, Plan, Publish, Report, Round, Step, Verify, Wait
+from tidefill.ports.machine import (
+    Finish,
+    Outcome,
+    PartReport,
+    Plan,
+    Publish,
+    Report,
+    Round,
+    Standing,
+    Step,
+    Verify,
+    Wait,
+)
 from tidefill.testing.memory.world import World
 
 PIECE_ROWS = 4
@@ -156,6 +168,10 @@ class Tally:
         rows = len(self._server.numbers)
         parts = (PartReport(GUARD, "guards" if guards else "waits"), PartReport(COPY, "copies", truth, rows))
         return Report(str(truth), truth >= rows, truth, rows, parts=parts)
+
+    def standing(self) -> Standing:
+        """The server says nothing of a lag."""
+        return Standing()
 
     def release(self, truth: int, released: str = "") -> None:
         """The server keeps nothing for a tally."""
