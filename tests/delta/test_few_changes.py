@@ -11,7 +11,9 @@ from tidefill.core.keys import Key
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, above, start, whole
-from tidefill.delta.history import Commit, DeltaHistory, Survey
+from tidefill.delta.history import DeltaHistory
+from tidefill.delta.log.commits import Commit
+from tidefill.delta.log.survey import Survey
 from tidefill.delta.upstream import FEW_CHANGES, DeltaUpstream, number_of
 from tidefill.errors import KeyNotUnique
 from tidefill.jobs.definitions import INPUT

@@ -11,7 +11,9 @@ from tests.delta.test_few_changes import FIRST, wrote
 from tidefill.core.keys import Key
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, above, start, union, whole
-from tidefill.delta.history import Commit, DeltaHistory, Survey
+from tidefill.delta.history import DeltaHistory
+from tidefill.delta.log.commits import Commit
+from tidefill.delta.log.survey import Survey
 from tidefill.delta.upstream import DeltaUpstream
 from tidefill.testing.memory.changes import judge, net
 

@@ -7,7 +7,6 @@ Delta skips a transaction number that it has seen, in silence; so the caller rea
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,14 +14,16 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
-from tidefill.core.confirm import NO_TABLE, Counts, Effect, Entry, Payload, payload_from_text, payload_to_text
+from tidefill.core.confirm import NO_TABLE, Counts, Entry, Payload, payload_to_text
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
 from tidefill.delta.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
+from tidefill.delta.log.commits import entry_of
+from tidefill.delta.log.table_log import TableLog
 from tidefill.errors import (
     KeyNotUnique,
     RetryLater,
@@ -43,7 +44,6 @@ from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.session import having_set, without_constraint_propagation
 from tidefill.spark.widening import holds, widened
 
-RECENT_COMMITS = 20
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "true",
@@ -54,10 +54,6 @@ OPTIMIZE_SETTINGS = {  # small files are put together, large ones are left alone
     "spark.databricks.delta.optimize.minFileSize": str(16 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
 }
-HARMLESS = frozenset(
-    {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL"}
-)
-WRITES = frozenset({"WRITE", "MERGE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +89,7 @@ class DeltaTarget:
     ) -> None:
         self._spark = session
         self._path = path
+        self._log = TableLog(session, path)
         self._schema = schema
         self._key = tuple(key)
         self._name = name
@@ -147,21 +144,14 @@ class DeltaTarget:
         self._spark.sql(f"ALTER TABLE {self._table} {change}")
 
     def log(self, since: int | None = None) -> Sequence[Entry]:
-        """The table's history, oldest first; every commit is a file, so mostly the newest will do."""
-        try:
+        """The table's log, oldest commit first; mostly the newest commits will do."""
+        with suppress(UnknownTable), self._translated(UnknownTable):
             if since is not None:
-                recent = self._history(f" LIMIT {RECENT_COMMITS}")
-                reaches = recent and recent[0].version <= max(0, since)
-                if reaches and any(entry.payload is not None for entry in recent):
+                recent = list(map(entry_of, self._log.since(max(0, since))))
+                if any(entry.payload is not None for entry in recent):
                     return recent
-            return self._history()
-        except UnknownTable:
-            return []
-
-    def _history(self, limit: str = "") -> list[Entry]:
-        with self._translated(UnknownTable):
-            rows = self._spark.sql(f"DESCRIBE HISTORY {self._table}{limit}").collect()
-        return [_entry(row) for row in reversed(rows)]
+            return list(map(entry_of, self._log.all()))
+        return []
 
     @contextmanager
     def _translated(self, missing: type[TidefillError] = TargetTouched) -> Iterator[None]:
@@ -377,31 +367,3 @@ def _carrying(session: SparkSession, payload: Payload) -> Iterator[None]:
     }
     with having_set(session, settings):
         yield
-
-
-def _entry(row: Row) -> Entry:
-    operation, payload = row["operation"], payload_from_text(row["userMetadata"])
-    version = int(row["version"])
-    if operation == "CREATE TABLE" and version == 0:
-        return Entry(version, Effect.CREATED)
-    if operation in HARMLESS or _keeps_the_feed(operation, row["operationParameters"] or {}):
-        return Entry(version, Effect.NONE, payload)
-    if operation in WRITES and payload is not None:
-        return Entry(version, Effect.WRITE, payload, _counts(operation, row["operationMetrics"] or {}))
-    return Entry(version, Effect.FOREIGN, payload)
-
-
-def _keeps_the_feed(operation: str, parameters: dict[str, str]) -> bool:
-    if operation != "SET TBLPROPERTIES":
-        return False
-    properties = json.loads(parameters.get("properties", "{}"))
-    return str(properties.get("delta.enableChangeDataFeed", "true")).lower() == "true"
-
-
-def _counts(operation: str, metrics: dict[str, str]) -> Counts:
-    def metric(name: str) -> int:
-        return int(metrics.get(name, 0))
-
-    if operation == "MERGE":
-        return Counts(metric("numTargetRowsInserted"), metric("numTargetRowsUpdated"), metric("numTargetRowsDeleted"))
-    return Counts(inserted=metric("numOutputRows"))

@@ -19,7 +19,9 @@ from tidefill.core.sample import SAMPLE_KEYS, Sample
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, above, finished, rest
-from tidefill.delta.history import Commit, DeltaHistory, Survey, wall_clock_s
+from tidefill.delta.history import DeltaHistory, wall_clock_s
+from tidefill.delta.log.commits import Commit
+from tidefill.delta.log.survey import Survey
 from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Halves

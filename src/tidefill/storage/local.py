@@ -1,14 +1,57 @@
-"""All file access outside of Spark: the one place that touches a warehouse's files itself."""
+"""Folders and files on a local or mounted disk."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 from urllib.parse import unquote, urlparse
 
 from tidefill.errors import InvalidSetting, NotOurs, Unavailable
+from tidefill.storage.files import Stat
+
+T = TypeVar("T")
+
+
+class LocalFiles:
+    """The files below a folder (see `storage.files.Files`)."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def stat(self, path: str) -> Stat | None:
+        """None if there is no such file."""
+        found = _if_there(lambda: (self._root / path).stat())
+        return None if found is None else Stat(found.st_size, found.st_mtime_ns)
+
+    def read(self, path: str) -> bytes | None:
+        """The whole content; None if there is no such file."""
+        return _if_there(lambda: (self._root / path).read_bytes())
+
+    def open(self, path: str) -> BinaryIO | None:
+        """The file to read from; None if there is no such file."""
+        return _if_there(lambda: (self._root / path).open("rb"))
+
+    def names(self, folder: str) -> list[str] | None:
+        """What is in the folder; None if there is no such folder."""
+        return _if_there(lambda: os.listdir(self._root / folder))
+
+    def remove(self) -> None:
+        """Remove the folder and all in it; fine if there is none."""
+        _if_there(lambda: shutil.rmtree(self._root))
+
+
+def _if_there(act: Callable[[], T]) -> T | None:
+    """What the act returns; None if what it needs is not there, Unavailable if the disk refuses."""
+    try:
+        return act()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unavailable(f"cannot read or remove {error.filename}", detail=str(error)) from error
 
 
 def local_path(location: str) -> Path:
@@ -66,10 +109,4 @@ def remove_made(warehouse: str, location: str, job_id: str) -> None:
 
 def remove_tree(location: str) -> None:
     """Remove a folder and all in it; fine if there is none."""
-    path = local_path(location)
-    try:
-        shutil.rmtree(path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise Unavailable(f"cannot remove {path}", detail=str(error)) from error
+    LocalFiles(local_path(location)).remove()

@@ -1,4 +1,5 @@
-"""How a Delta table's log is asked: no more than is needed, and never so little that another table passes for it."""
+"""How Spark is asked for a Delta table's log: no more than is needed, and never so little that another table passes for
+it."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from tidefill.delta.history import QUIET_S, DeltaHistory
+from tidefill.delta.log.statements import QUIET_S, StatementLog
+from tidefill.delta.log.survey import Survey
 from tidefill.spark.names import table_at
 
 
 class Asked:
-    """A table, its history, and which questions were put to Spark."""
+    """A table, its log, the last look, and which questions were put to Spark."""
 
     def __init__(self, spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.spark = spark
@@ -22,7 +24,8 @@ class Asked:
         self.questions: list[str] = []
         self.make()
         self.now_s = (path / "_delta_log" / f"{0:020}.json").stat().st_mtime
-        self.history = DeltaHistory(spark, str(path), lambda: self.now_s)
+        self.log = StatementLog(spark, str(path))
+        self.last: Survey | None = None
         put = spark.sql
 
         def sql(text: str) -> object:
@@ -41,7 +44,13 @@ class Asked:
         """The head, and what was asked to know it."""
         self.now_s += after_s
         self.questions.clear()
-        return self.history.survey(fresh=True).head, [*self.questions]
+        self.last = self.log.look(self.last, None, self.now_s)
+        return self.last.head, [*self.questions]
+
+    @property
+    def identity(self) -> str:
+        assert self.last is not None
+        return self.last.identity
 
 
 @pytest.fixture
@@ -70,7 +79,7 @@ def test_a_quiet_table_whose_files_are_not_as_old_as_its_history_says(asked: Ask
     asked.write()
     copied = Path(shutil.copytree(asked.path, tmp_path / "copied"))
     os.utime(copied / "_delta_log" / f"{1:020}.json", (0, 0))  # of two commits in a wrong order the later one is moved
-    asked.history = DeltaHistory(asked.spark, str(copied), lambda: asked.now_s)
+    asked.log, asked.last = StatementLog(asked.spark, str(copied)), None
     asked.look(QUIET_S)
     assert asked.look() == (1, ["DESCRIBE DETAIL", "DESCRIBE HISTORY"])
     assert asked.look() == (1, ["DESCRIBE DETAIL"])
@@ -80,19 +89,19 @@ def test_a_quiet_table_whose_files_are_not_as_old_as_its_history_says(asked: Ask
 def test_another_table_at_the_path_is_noticed(asked: Asked, after_s: float) -> None:
     # R31
     asked.look(QUIET_S)
-    before = asked.history.survey().identity
+    before = asked.identity
     shutil.rmtree(asked.path)
     asked.make()
     assert asked.look(after_s)[0] == 0
-    assert asked.history.survey().identity != before
+    assert asked.identity != before
 
 
 def test_another_table_that_is_just_as_old_is_noticed(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     # R31
-    another = Row(**{**asked.history._detail().asDict(), "id": "another"})
-    monkeypatch.setattr(asked.history, "_detail", lambda: another)
+    another = Row(**{**asked.log.detail().asDict(), "id": "another"})
+    monkeypatch.setattr(asked.log, "detail", lambda: another)
     asked.look(QUIET_S)
-    assert asked.history.survey().identity == "another"
+    assert asked.identity == "another"
 
 
 @pytest.mark.parametrize("after_s", [2.0, QUIET_S])
