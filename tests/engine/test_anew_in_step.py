@@ -4,14 +4,14 @@ from pathlib import Path
 
 from tidefill import connect
 from tidefill.jobs import agreement as ticks
-from tidefill.jobs.definitions import JobDefinition, Kind, Part, job_to_text
+from tidefill.jobs.definitions import FullViewDefinition, Part, PlannedViewDefinition, job_to_text
 from tidefill.jobs.row import Job
 
 
 def job(name: str, *tables: str, full: bool = False) -> Job:
-    parts = tuple(Part(table, table, (), ("id",)) for table in tables)
-    definition = JobDefinition(Kind.VIEW, tables[0], "", ("id",), ("id",), (), "", parts=parts, full=full)
-    return Job(name, name, job_to_text(definition))
+    parts = tuple(Part(table, table, (), ("id",), ("id",)) for table in tables)
+    planned = PlannedViewDefinition("", ("id",), (), parts)
+    return Job(name, name, job_to_text(FullViewDefinition("", (), parts) if full else planned))
 
 
 def test_nobody_waits_for_it_and_its_inputs_go_together(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tidefill.engine.engine import Engine
 from tidefill.errors import NotYet
 from tidefill.jobs import agreement as ticks
 from tidefill.jobs import definitions, graph
-from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.definitions import PlannedViewDefinition
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
 from tidefill.ports.machine import Outcome, Standing
@@ -54,9 +54,9 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return counted
 
 
-def over(*tables: str) -> JobDefinition:
+def over(*tables: str) -> PlannedViewDefinition:
     parts = (replace(JOIN.parts[0], table=name, occurrence=name) for name in tables)
-    return replace(JOIN, input=tables[0], parts=tuple(parts))
+    return replace(JOIN, parts=tuple(parts))
 
 
 def ladder() -> list[Job]:

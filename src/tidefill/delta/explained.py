@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from pyspark.sql.types import StructType
 
 from tidefill.core.sizing import FIRST_ROWS, FIRST_ROWS_MAX, first_rows
 from tidefill.delta.inputs import Size
-from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+)
 from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.plan import ViewPlan
 
@@ -55,5 +63,18 @@ class Explained:
     @property
     def whole_rows(self) -> int:
         """How many rows may be taken in at once, where that is left to the clock."""
-        walked = {part.table for part in self.definition.parts if part.walk} or {self.definition.input}
+        walked = _walked(self.definition)
         return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs if size.name in walked))
+
+
+def _walked(definition: JobDefinition) -> set[str]:
+    """The names of what is walked. Of a view that is computed whole nothing is: its first table stands for it."""
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+            return {definition.input}
+        case PlannedViewDefinition():
+            return {part.table for part in definition.walked}
+        case FullViewDefinition():
+            return {definition.tables[0]}
+        case never:
+            assert_never(never)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from tidefill.core.sizing import FIRST_ROWS, Sizing
 from tidefill.core.version import Number, Point
@@ -28,7 +28,6 @@ from tidefill.errors import (
     BadInput,
     InvalidSetting,
     NotYet,
-    StoreUnreadable,
     TidefillError,
     UnknownJob,
     WrongState,
@@ -38,12 +37,21 @@ from tidefill.jobs import graph
 from tidefill.jobs import row as jobs
 from tidefill.jobs.agreement import Reads
 from tidefill.jobs.definitions import (
-    JobDefinition,
-    Kind,
+    FullViewDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
     TableDefinition,
+    Unreadable,
+    ViewWish,
+    Wish,
+    job_from_text,
     job_to_text,
+    same_wish,
     table_from_text,
     table_to_text,
+    wish_for_replica,
 )
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered, ends
@@ -212,16 +220,12 @@ class Engine:
         with a publication and a slot that somebody made for it, or ones of its own. The rest is as for
         `create_view`."""
         elsewhere = self._databases.source(source, publication, slot)
-
-        def same(known: JobDefinition) -> bool:
-            wanted = source if elsewhere is None else elsewhere.name
-            return known.kind is Kind.REPLICA and name_key(known.input) == name_key(wanted)
-
-        job = self._attached(name, same, if_not_exists)
+        wish = wish_for_replica(source if elsewhere is None else elsewhere.name)
+        job = self._attached(name, wish, if_not_exists)
         if job is not None:
             return job
         explained = self.explain_replica(source, publication=publication, slot=slot, **settings)
-        return self._create(name, explained, settings)
+        return self._create(name, wish, explained, settings)
 
     def create_view(
         self, name: str, sql: str, *, if_not_exists: bool = False, refresh: str = INCREMENTAL, **settings: Any
@@ -230,13 +234,9 @@ class Engine:
         per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
         `if_not_exists` so is whatever job has the name. `refresh="full"`: any deterministic query, computed from
         nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time."""
-        full = is_full(refresh)
-
-        def same(known: JobDefinition) -> bool:
-            return known.kind is Kind.VIEW and (known.sql, known.full) == (sql, full)
-
-        job = self._attached(name, same, if_not_exists)
-        return job or self._create(name, self.explain_view(sql, refresh=refresh, **settings), settings)
+        wish = ViewWish(sql, is_full(refresh))
+        job = self._attached(name, wish, if_not_exists)
+        return job or self._create(name, wish, self.explain_view(sql, refresh=refresh, **settings), settings)
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
@@ -253,7 +253,7 @@ class Engine:
             )
         self._inputs.refuse_unknown_connection(source)
         table = self._inputs.keyed((source,))
-        explained = self._lake.definer.explain_replica(table, table.name)
+        explained = self._lake.definer.explain_replica(table)
         check_use(explained.definition, settings)
         return explained
 
@@ -268,26 +268,28 @@ class Engine:
         self._inputs.refuse_mixtures(explained.definition.tables)
         return explained
 
-    def _attached(self, name: str, same: Callable[[JobDefinition], bool], any_will_do: bool) -> Job | None:
+    def _attached(self, name: str, wish: Wish, any_will_do: bool) -> Job | None:
+        """The job that has the name, if it was created by the same wish, or if `any_will_do`; else None."""
         row = self._store.find(name)
-        if row is None or not (any_will_do or graph.is_defined_as(same, row)):
+        if row is None or not (any_will_do or same_wish(wish, job_from_text(row.definition))):
             return None
         if ends(row):
             raise WrongState(f"{row.name} is being dropped", hint="Create it again when it is gone.")
         return Job(self, row.id, row.name)
 
-    def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
+    def _create(self, name: str, wish: Wish, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
+        full = isinstance(definition, FullViewDefinition)
         usual = Settings(chunk_rows=explained.chunk_rows)
-        if definition.full:
+        if full:
             usual = replace(usual, target_lag_s=FULL_LAG_S, verify=False)
         settings = changed_settings(usual, asked)
         known = self._store.find(name)
-        if known is not None and graph.is_defined_as(definition.same_wish, known):
+        if known is not None and same_wish(wish, job_from_text(known.definition)):
             return Job(self, known.id, known.name)
         if known is None and self._store.table(name) is None:
             self._check_name(name)
-        needs_keys = known is None and not definition.full
+        needs_keys = known is None and not full
         for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:
                 self._lake.tables.check_keys(self._inputs.find((table,)))
@@ -368,16 +370,22 @@ class Engine:
         not be soon. Whatever else is wrong with them, the runner says."""
         try:
             definition = graph.definition_of(row)
-            if definition.connection:
-                return {"": self._databases.head(definition)}
-            heads = {
-                table: Number(self._lake.tables.head(self._inputs.live(table).location)) for table in definition.tables
-            }
-            return dict(heads) if definition.parts else {"": heads[definition.input]}
+            match definition:
+                case ServerReplicaDefinition():
+                    return {"": self._databases.head(definition)}
+                case ReplicaDefinition() | RowViewDefinition():
+                    return {"": self._head_of(definition.input)}
+                case PlannedViewDefinition() | FullViewDefinition():
+                    return {table: self._head_of(table) for table in definition.tables}
+                case never:
+                    assert_never(never)
         except NotYet:
             return None
         except TidefillError:
             return {"": NEVER}
+
+    def _head_of(self, table: str) -> Number:
+        return Number(self._lake.tables.head(self._inputs.live(table).location))
 
     def scheduler(self, *, hurry: bool = False) -> Scheduler:
         """A runner of all jobs, for who takes turns by himself. It has an owner of its own: two that shared one would
@@ -420,11 +428,14 @@ class Engine:
 
     def _backfill(self, row: Row) -> Backfill[Any]:
         definition = graph.definition_of(row)
-        if definition.connection:
-            return self._lake.replicas.build(row, definition)
-        return self._lake.builder.build(
-            row, definition, {table: self._inputs.live(table) for table in definition.tables}
-        )
+        match definition:
+            case ServerReplicaDefinition():
+                return self._lake.replicas.build(row, definition)
+            case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
+                inputs = {table: self._inputs.live(table) for table in definition.tables}
+                return self._lake.builder.build(row, definition, inputs)
+            case never:
+                assert_never(never)
 
 
 def _made(folder: Path) -> Path:
@@ -446,8 +457,10 @@ def _names(columns: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def _registered(table: Registered) -> Table:
-    try:
-        found = table_from_text(table.definition)
-    except StoreUnreadable as error:
-        return Table(table.name, "", (), (), unreadable=str(error.fact))
-    return Table(table.name, found.location, found.key, found.walk)
+    match table_from_text(table.definition):
+        case Unreadable(fact):
+            return Table(table.name, "", (), (), unreadable=fact)
+        case TableDefinition(location, key, walk):
+            return Table(table.name, location, key, walk)
+        case never:
+            assert_never(never)

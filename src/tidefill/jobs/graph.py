@@ -7,34 +7,38 @@ has no inputs here: it says so itself in its own turn, and stops nobody else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
+from typing import assert_never
 
-from tidefill.errors import StoreUnreadable
 from tidefill.jobs.agreement import Reads
-from tidefill.jobs.definitions import INPUT, JobDefinition, job_from_text, tables_in
+from tidefill.jobs.definitions import (
+    INPUT,
+    FullViewDefinition,
+    JobDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+    Unreadable,
+    job_from_text,
+)
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, name_key
 
 
 def definition_of(row: Job) -> JobDefinition:
-    """What was created; StoreUnreadable names the job."""
-    try:
-        return job_from_text(row.definition)
-    except StoreUnreadable as error:
-        raise StoreUnreadable(f"{row.name}: {error.fact}", detail=error.detail, hint=error.hint) from error
-
-
-def is_defined_as(same: Callable[[JobDefinition], bool], row: Job) -> bool:
-    """Whether the definition of the job is the `same`; of a definition that cannot be read that is not known."""
-    with suppress(StoreUnreadable):
-        return same(job_from_text(row.definition))
-    return False
+    """What was created. Raises StoreUnreadable, which names the job, if this release cannot read it."""
+    match job_from_text(row.definition):
+        case Unreadable() as unreadable:
+            raise unreadable.error(row.name)
+        case definition:
+            return definition
 
 
 def names_read(row: Job) -> tuple[str, ...]:
-    """The names of tables and jobs that a job reads. A table of another database has no name here."""
-    return tables_in(row.definition)
+    """The names of tables and jobs that a job reads. A table of another database has no name here. Of a definition that
+    this release cannot read: the names that its text tells."""
+    return job_from_text(row.definition).tables
 
 
 def by_name(rows: Iterable[Job]) -> dict[str, Job]:
@@ -69,8 +73,12 @@ def share_an_input(worked: Job, other: Job) -> bool:
 def replicas_below(table: str, rows: Mapping[str, Job]) -> dict[str, str]:
     """The replicas from which the table or the job of that name comes, by the table of another database that each is
     made from. `rows`: as `by_name` gives them."""
-    below = (rows[name] for name in {name_key(table), *_all_below(table, rows)} if name in rows)
-    return {name_key(definition_of(row).input): row.name for row in below if definition_of(row).connection}
+    found = dict[str, str]()
+    for row in (rows[name] for name in {name_key(table), *_all_below(table, rows)} if name in rows):
+        definition = definition_of(row)
+        if isinstance(definition, ServerReplicaDefinition):
+            found[name_key(definition.input)] = row.name
+    return found
 
 
 def _all_below(name: str, rows: Mapping[str, Job]) -> frozenset[str]:
@@ -88,11 +96,8 @@ def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]]) -
     """What each of these jobs reads: other jobs by id, or tables by where they are, because two names may mean one
     table. `locations`: of the registered tables, by the keys of their names; asked for only if a job reads several."""
     ids = {name_key(row.name): row.id for row in rows}
-    definitions: dict[str, JobDefinition] = {}
-    for row in rows:
-        with suppress(StoreUnreadable):
-            definitions[row.id] = job_from_text(row.definition)
-    several = any(len(definition.tables) > 1 for definition in definitions.values())
+    definitions = {row.id: job_from_text(row.definition) for row in rows}
+    several = any(len(one.tables) > 1 for one in definitions.values() if not isinstance(one, Unreadable))
     places = locations() if several else {}
 
     def node(name: str) -> str:
@@ -100,10 +105,17 @@ def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]]) -
         return ids.get(key) or places.get(key, key)
 
     def inputs(definition: JobDefinition) -> dict[str, str]:
-        names = () if definition.connection else definition.tables
-        return {name if definition.parts else INPUT: node(name) for name in names}
+        match definition:
+            case ServerReplicaDefinition():
+                return {}
+            case ReplicaDefinition() | RowViewDefinition():
+                return {INPUT: node(definition.input)}
+            case PlannedViewDefinition() | FullViewDefinition():
+                return {name: node(name) for name in definition.tables}
+            case never:
+                assert_never(never)
 
-    return {job: inputs(definition) for job, definition in definitions.items()}
+    return {job: inputs(one) for job, one in definitions.items() if not isinstance(one, Unreadable)}
 
 
 def inputs_in_step(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]]) -> Reads:
@@ -117,6 +129,4 @@ def inputs_in_step(rows: Sequence[Job], locations: Callable[[], Mapping[str, str
 
 
 def _is_full(row: Job) -> bool:
-    with suppress(StoreUnreadable):
-        return job_from_text(row.definition).full
-    return False
+    return isinstance(job_from_text(row.definition), FullViewDefinition)

@@ -26,7 +26,15 @@ from tidefill.engine.showing import FACTS as FACTS
 from tidefill.engine.showing import as_html, as_text
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.jobs.amounts import seconds_text, size_text
-from tidefill.jobs.definitions import JobDefinition, Kind
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    Kind,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+)
 from tidefill.jobs.settings import check_setting_names
 from tidefill.jobs.status import UNKNOWN, Status
 from tidefill.sql.statements import (
@@ -278,9 +286,14 @@ def _job(job: Job) -> Result:
 
 def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
     yield "kind", KIND_NAMES[definition.kind.value]
-    yield "reads", ", ".join(definition.tables)
-    if definition.kind is Kind.VIEW:
-        yield "query", definition.sql
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            yield "reads", definition.input
+        case RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
+            yield "reads", ", ".join(definition.tables)
+            yield "query", definition.sql
+        case never:
+            assert_never(never)
     yield "key", key_text(definition)
     yield from walk_facts(definition)
 

@@ -15,7 +15,7 @@ from tests.views.incremental.test_explain import planned
 from tests.views.incremental.world import TABLES, Walks, World, connected, ending
 from tidefill.core.keys import Key
 from tidefill.delta.build import _drivers_of
-from tidefill.jobs.definitions import JobDefinition, Kind, Part
+from tidefill.jobs.definitions import Part, PlannedViewDefinition
 from tidefill.views.plan import explain
 from tidefill.views.plan.drivers import Drivers, choose
 from tidefill.views.plan.plan import ViewPlan
@@ -103,9 +103,9 @@ def test_how_a_person_is_told() -> None:
     assert told == "each chunk holds whole groups and is appended"
 
 
-def defined(plan: ViewPlan, walk: tuple[str, ...], group_columns: int) -> JobDefinition:
+def defined(plan: ViewPlan, walk: tuple[str, ...], group_columns: int) -> PlannedViewDefinition:
     part = Part("a", "a", (), ("id",), walk, "", group_columns)
-    return JobDefinition(Kind.VIEW, "a", "", ("id",), plan.key, walk, "", parts=(part,))
+    return PlannedViewDefinition("", plan.key, (), (part,))
 
 
 @pytest.mark.parametrize("columns", [1, 2])
