@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -33,9 +34,7 @@ from tidefill.errors import (
     WrongState,
 )
 from tidefill.extras import with_extra
-from tidefill.jobs import graph
 from tidefill.jobs import row as jobs
-from tidefill.jobs.agreement import Reads
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     PlannedViewDefinition,
@@ -53,6 +52,7 @@ from tidefill.jobs.definitions import (
     table_to_text,
     wish_for_replica,
 )
+from tidefill.jobs.graph import Graph, definition_of, inputs_of, names_read, source_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered, ends
 from tidefill.jobs.plain_json import as_json
@@ -194,7 +194,7 @@ class Engine:
 
     def unregister(self, name: str) -> None:
         """Forget the name; the table stays as it is."""
-        self._store.unregister(name, graph.names_read)
+        self._store.unregister(name, names_read)
 
     def tables(self) -> list[str]:
         """The names of the registered tables."""
@@ -295,7 +295,7 @@ class Engine:
                 self._lake.tables.check_keys(self._inputs.find((table,)))
         told = explanation(name, explained, settings.chunk_rows, with_sql=False, rate_limit=settings.rate_limit)
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
-        made = self._store.create(row, graph.names_read(row), as_json(told))
+        made = self._store.create(row, names_read(row), as_json(told))
         for notice in explained.notices if made.id == row.id else ():
             self._store.add_event(made.id, self._clock.now_s(), f"{NOTICE}{notice}")
         return Job(self, made.id, made.name)
@@ -342,8 +342,8 @@ class Engine:
         names are the catalog's."""
         with with_extra("spark"):
             from tidefill.spark.query import query
-            from tidefill.views.reading.names import names_read
-        locations = {name: self._inputs.location(name, certain=certain) for name, certain in names_read(sql).items()}
+            from tidefill.views.reading.names import names_read as names_in
+        locations = {name: self._inputs.location(name, certain=certain) for name, certain in names_in(sql).items()}
         return query(self.spark, sql, {name: location for name, location in locations.items() if location})
 
     def execute(self, sql: str) -> Result:
@@ -363,13 +363,13 @@ class Engine:
         """Bring every job to the newest version that its input has now, in the order of their dependence; or as far as
         it comes until told to stop."""
         service = self.scheduler(hurry=True)
-        CatchUp(self._store, service, self._reads, self._heads_of_inputs).run(stop or threading.Event())
+        CatchUp(self._store, service, self._heads_of_inputs).run(stop or threading.Event())
 
     def _heads_of_inputs(self, row: Row) -> dict[str, Point] | None:
         """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will
         not be soon. Whatever else is wrong with them, the runner says."""
         try:
-            definition = graph.definition_of(row)
+            definition = definition_of(row)
             match definition:
                 case ServerReplicaDefinition():
                     return {"": self._databases.head(definition)}
@@ -394,10 +394,10 @@ class Engine:
         owner = new_owner()
         runner = Runner(
             self._store, self._clock, self._build, self._removers, owner, lambda: uuid.uuid4().hex,
-            source=self._source, is_gone=is_gone, hurry=hurry, reads=self._reads_in_step,
+            source=self._source, is_gone=is_gone, hurry=hurry, graph_of=self._graph_of,
             log=self._log.logger, lost=self._lakes.lost,
         )  # fmt: skip
-        return Scheduler(self._store, runner, self._clock, owner, graph.share_an_input, self._log.logger, runner.let_go)
+        return Scheduler(self._store, runner, self._clock, owner, self._graph_of, self._log.logger, runner.let_go)
 
     def _others_run(self, job_id: str) -> bool | None:
         """Whether a live runner has the job; None if none has, but one has other jobs, and so may come to this one."""
@@ -405,29 +405,25 @@ class Engine:
         held = [row.id for row in rows if jobs.is_held(row.lease, now_s, LEASE_S, is_gone)]
         return True if job_id in held else None if held else False
 
-    def _reads_in_step(self, rows: Sequence[Row]) -> Reads:
-        return graph.inputs_in_step(rows, self._locations)
-
-    def _reads(self, rows: Sequence[Row]) -> Reads:
-        return graph.inputs_of(rows, self._locations)
+    def _graph_of(self, rows: Sequence[Row]) -> Graph:
+        return Graph(rows, partial(inputs_of, locations=self._locations))
 
     def _locations(self) -> dict[str, str]:
         """Of the registered tables, by the keys of their names."""
         return {name_key(table.name): table.location for table in self.registered() if table.location}
 
-    def _source(self, row: Row, rows: Sequence[Row] | None) -> str:
-        """The generations of other jobs that it reads, if they are live; empty if it reads tables. By these rows, or as
+    def _source(self, row: Row, graph: Graph | None) -> str:
+        """The generations of other jobs that it reads, if they are live; empty if it reads tables. By this graph, or as
         it is now."""
-        names, by_name = graph.names_read(row), graph.by_name(rows or ())
-        below = [self._store.find(name) if rows is None else by_name.get(name_key(name)) for name in names]
-        return " ".join(f"{job.id}-{job.published}" for job in below if job is not None and job.published is not None)
+        found = map(self._store.find, names_read(row)) if graph is None else graph.inputs_by_name(row)
+        return source_of(found)
 
     def _build(self, row: Row) -> BackfillMachine[Any]:
         backfill = self._backfill(row)
         return BackfillMachine(backfill, self._clock, start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S)
 
     def _backfill(self, row: Row) -> Backfill[Any]:
-        definition = graph.definition_of(row)
+        definition = definition_of(row)
         match definition:
             case ServerReplicaDefinition():
                 return self._lake.replicas.build(row, definition)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from tidefill.errors import NotYet, UnknownTable, UnsupportedQuery
-from tidefill.jobs import graph
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     JobDefinition,
@@ -18,6 +17,7 @@ from tidefill.jobs.definitions import (
     Unreadable,
     table_from_text,
 )
+from tidefill.jobs.graph import Graph, definition_of
 from tidefill.jobs.namespace import Registered
 from tidefill.postgres.connections import Databases
 from tidefill.store.sql_store import SqlStore
@@ -47,7 +47,7 @@ class Inputs:
         row = self._store.find(name) if len(parts) == 1 else None
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
-        definition = graph.definition_of(row)
+        definition = definition_of(row)
         if row.published is None:
             return Input(row.name, "", definition.key, made_by=(definition, self._below(definition)))
         path = self._lake().warehouse.path(row, row.published)
@@ -117,9 +117,9 @@ class Inputs:
         """UnsupportedQuery if two replicas of one table of another database come together: they stand at two versions
         of it, and its versions have no numbers by which the replicas could go in step."""
         seen: dict[str, str] = {}
-        rows = graph.by_name(self._store.jobs())
+        graph = Graph(self._store.jobs())
         for table in tables:
-            for source, replica in graph.replicas_below(table, rows).items():
+            for source, replica in graph.replicas_below(table).items():
                 if seen.setdefault(source, replica) != replica:
                     raise UnsupportedQuery(
                         f"{seen[source]} and {replica} are replicas of one table, and may stand at two versions of it",
