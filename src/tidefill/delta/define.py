@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from tidefill.delta.build import Builder, columns_of
-from tidefill.delta.explained import Explained
+from tidefill.delta.explain_result import Explained
 from tidefill.delta.inputs import Input, Tables, frozen, row_wise, typed, visible
 from tidefill.delta.refusals import as_input, refuse_columns, refuse_incomparable, refuse_maps, refuse_names
 from tidefill.delta.walk import Walk

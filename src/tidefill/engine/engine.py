@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from tidefill.core.sizing import FIRST_ROWS, Sizing
 from tidefill.core.version import Number, Point
-from tidefill.engine.explaining import explanation
+from tidefill.delta.explain_document import explanation
 from tidefill.engine.inputs import Inputs
 from tidefill.engine.job import Job
 from tidefill.engine.lakes import Lake, Lakes
@@ -63,9 +63,9 @@ from tidefill.jobs.status import Status, status_of
 from tidefill.postgres.connections import Databases
 from tidefill.run.backfill import Backfill
 from tidefill.run.catch_up import NEVER, CatchUp
-from tidefill.run.lease_owner import is_gone, new_owner
 from tidefill.run.log_file import Log
 from tidefill.run.machine import BackfillMachine
+from tidefill.run.owner_process import is_gone, new_owner
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.run.scheduler import Scheduler
 from tidefill.store.place import is_url
@@ -74,7 +74,7 @@ from tidefill.store.sql_store import SqlStore, open_store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidefill.delta.explained import Explained
+    from tidefill.delta.explain_result import Explained
     from tidefill.sql.execute import Result
 
 STORE_FILE = "jobs.db"

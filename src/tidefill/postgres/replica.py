@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from tidefill.delta.build import Builder
-from tidefill.delta.explained import Explained
+from tidefill.delta.explain_result import Explained
 from tidefill.delta.inputs import Input, Size, Tables, frozen, row_wise
 from tidefill.delta.refusals import refuse_columns, refuse_names
 from tidefill.jobs.definitions import INPUT, ServerReplicaDefinition

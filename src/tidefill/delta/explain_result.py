@@ -1,4 +1,4 @@
-"""What a job will do, worked out by CREATE and EXPLAIN before the job does it."""
+"""What CREATE and EXPLAIN find out of a job before there is one. `explain_document` says it in words and as JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import assert_never
 from pyspark.sql.types import StructType
 
 from tidefill.core.sizing import FIRST_ROWS, FIRST_ROWS_MAX, first_rows
+from tidefill.delta.explain_document import facts_of
 from tidefill.delta.inputs import Size
 from tidefill.jobs.definitions import (
     FullViewDefinition,
@@ -17,6 +18,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
 )
+from tidefill.jobs.plain_text import FACTS, as_html, as_text
 from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.plan import ViewPlan
 
@@ -39,14 +41,10 @@ class Explained:
     slots_left: int | None = None
 
     def __repr__(self) -> str:
-        from tidefill.engine import explaining, showing
-
-        return showing.as_text(showing.FACTS, explaining.facts_of(self))
+        return as_text(FACTS, facts_of(self))
 
     def _repr_html_(self) -> str:
-        from tidefill.engine import explaining, showing
-
-        return showing.as_html(showing.FACTS, explaining.facts_of(self))
+        return as_html(FACTS, facts_of(self))
 
     @property
     def chunk_rows(self) -> int | None:

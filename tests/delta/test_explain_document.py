@@ -16,15 +16,15 @@ from tests.cli.stores import REPLICA, VIEW, made
 from tests.views.incremental.world import find
 from tidefill.cli import main
 from tidefill.cli.render import tables
-from tidefill.delta.explained import Explained
-from tidefill.delta.inputs import Size
-from tidefill.engine.engine import Engine
-from tidefill.engine.explaining import (
+from tidefill.delta.explain_document import (
     Explanation,
     explanation,
     facts,
     generated_sql,
 )
+from tidefill.delta.explain_result import Explained
+from tidefill.delta.inputs import Size
+from tidefill.engine.engine import Engine
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     Part,
@@ -231,3 +231,12 @@ def test_generated_sql() -> None:
         "SELECT\n  v\nFROM `events` AS `e`\nWHERE v > 1"
     )
     assert generated_sql(REPLICA) == "SELECT\n  *\nFROM `events` AS `events`"
+
+
+def test_what_a_job_would_do_reads_like_explain() -> None:
+    shown = repr(ROW_WISE)
+    assert "reads            events: about 12,000,000 rows, 1.5 GB\n" in shown
+    assert "StructType" not in shown
+    assert "<td>events: about 12,000,000 rows" in ROW_WISE._repr_html_()
+    loud = replace(ROW_WISE, notices=("<script>alert(1)</script>",))
+    assert "<script>" not in loud._repr_html_()

@@ -1,4 +1,4 @@
-"""What a CREATE would do: one value, which a person reads as facts and a program as JSON.
+"""The answer of EXPLAIN, made from an `Explained`: facts for a person, a JSON document for a program.
 
 The fields of `Explanation`, and of what it has in it, are the fields of the JSON document: they are added to, not
 renamed. Nothing here reads a table, so what is not known without reading one is None.
@@ -21,11 +21,11 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
 )
-from tidefill.sql.statements import RESERVED, quoted
+from tidefill.jobs.sql_names import HIDDEN, quoted
 
 if TYPE_CHECKING:
-    from tidefill.delta.explained import Explained
-    from tidefill.views.plan.explain import Node
+    from tidefill.delta.explain_result import Explained
+    from tidefill.views.plan.plan_text import Node
 
 AT_ONCE = "at once, by one query over all rows"
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
@@ -99,8 +99,8 @@ def explanation(
     name: str, explained: Explained, chunk_rows: int | None, *, with_sql: bool, rate_limit: int | None = None
 ) -> Explanation:
     """`chunk_rows` and `rate_limit`: what was asked for."""
-    from tidefill.views.plan.explain import nodes
     from tidefill.views.plan.plan import Strategy
+    from tidefill.views.plan.plan_text import nodes
 
     definition, plan, drivers = explained.definition, explained.plan, explained.drivers
     strategy, full = Strategy.CHANGES if plan is None else plan.strategy, isinstance(definition, FullViewDefinition)
@@ -115,7 +115,7 @@ def explanation(
         slots_left=explained.slots_left,
         columns=tuple(Column(field.name, field.dataType.simpleString()) for field in explained.schema),
         key=definition.key,
-        hidden_columns=tuple(column for column in _output_columns(definition) if column.startswith(RESERVED)),
+        hidden_columns=tuple(column for column in _output_columns(definition) if column.startswith(HIDDEN)),
         incremental=not full,
         strategy="anew" if full else strategy.name.lower(),
         how=_taken_in(definition) or strategy.value,
@@ -194,7 +194,7 @@ def _output_columns(definition: JobDefinition) -> list[str]:
 
 def _row_by_row(definition: JobDefinition) -> Iterator[Node]:
     """The plan of a query that was not compiled, and of a replica."""
-    from tidefill.views.plan.explain import FILTER, Node
+    from tidefill.views.plan.plan_text import FILTER, Node
 
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
@@ -238,7 +238,7 @@ def _taken_whole(definition: JobDefinition) -> tuple[str, ...]:
 
 
 def _generated(explained: Explained) -> str:
-    from tidefill.views.plan import explain
+    from tidefill.views.plan import plan_text
 
     definition = explained.definition
     match definition:
@@ -246,7 +246,7 @@ def _generated(explained: Explained) -> str:
             return generated_sql(definition)
         case PlannedViewDefinition():
             assert explained.plan is not None, "a compiled query has a plan"
-            return explain.sql(explained.plan)
+            return plan_text.sql(explained.plan)
         case FullViewDefinition():
             return definition.sql
         case never:
@@ -259,7 +259,7 @@ def generated_sql(definition: OverOne) -> str:
         case ReplicaDefinition() | ServerReplicaDefinition():
             columns, alias, where = ["*"], definition.input, ""
         case RowViewDefinition():
-            columns = [text if not name.startswith(RESERVED) else f"{text} AS {quoted(name)}"
+            columns = [text if not name.startswith(HIDDEN) else f"{text} AS {quoted(name)}"
                        for name, text in definition.columns]  # fmt: skip
             alias = definition.alias or definition.input
             where = f"\nWHERE {definition.where}" if definition.where else ""
@@ -281,7 +281,7 @@ def facts_of(explained: Explained) -> list[tuple[str, object]]:
 
 def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, object]]:
     """What a person reads: labels and values."""
-    from tidefill.views.plan.explain import filled, kept_fresh
+    from tidefill.views.plan.plan_text import filled, kept_fresh
 
     yield "makes", f"{told.kind} {told.name}"
     yield "reads", "\n".join(map(_read, told.reads))
@@ -339,14 +339,14 @@ def walk_facts(definition: JobDefinition) -> Iterator[tuple[str, object]]:
 
 def key_text(definition: JobDefinition) -> str:
     """What identifies a row, in the names that the user knows."""
-    hidden = any(name.startswith(RESERVED) for name in definition.key)
+    hidden = any(name.startswith(HIDDEN) for name in definition.key)
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return ", ".join(definition.key) + (" (kept in hidden columns)" if hidden else "")
         case RowViewDefinition():
             return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")
         case PlannedViewDefinition():
-            shown = ", ".join(name for name in definition.key if not name.startswith(RESERVED))
+            shown = ", ".join(name for name in definition.key if not name.startswith(HIDDEN))
             return " and ".join(part for part in (shown, "hidden columns" if hidden else "") if part)
         case FullViewDefinition():
             return "none is needed"
