@@ -31,8 +31,8 @@ LEVELS: tuple[set[str], ...] = (
     {"cli", "web", "__main__"},
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
-# `Engine.execute` is where the API leads up to its own face, and an `Explained` shows itself in the words of EXPLAIN.
-ALLOWED_SIDEWAYS = {("__main__", "cli"), ("engine", "sql"), ("delta", "engine")}
+# `Engine.execute` is where the API leads up to its own face.
+ALLOWED_SIDEWAYS = {("__main__", "cli"), ("engine", "sql")}
 MAY_IMPORT_PYSPARK = {"spark", "delta", "postgres", "engine", "local"}
 
 PURE = {"core", "jobs", "indexes"}

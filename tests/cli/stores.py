@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tidefill.engine.engine import STORE_FILE
-from tidefill.jobs.definitions import JobDefinition, Kind, TableDefinition, job_to_text, table_to_text
+from tidefill.jobs.definitions import (
+    JobDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    TableDefinition,
+    job_to_text,
+    table_to_text,
+)
 from tidefill.jobs.namespace import Registered
 from tidefill.jobs.row import Job
 from tidefill.store.sql_store import SqlStore, open_store
 
-VIEW = JobDefinition(
-    Kind.VIEW, "events", "SELECT v FROM events", ("id",), ("__tf_key_id",), ("id",), "the key",
+VIEW = RowViewDefinition(
+    "events", "SELECT v FROM events", ("id",), ("__tf_key_id",), ("id",), "the key",
     alias="events", columns=(("v", "v"), ("__tf_key_id", "`events`.`id`")), reads=("id", "v"),
 )  # fmt: skip
-REPLICA = replace(VIEW, kind=Kind.REPLICA, sql="events", key=("id",), columns=(), alias="", reads=())
+REPLICA = ReplicaDefinition("events", ("id",), ("id",), "the key")
 
 
 def row(name: str, number: int = 1, definition: JobDefinition = VIEW, **fields: Any) -> Job:

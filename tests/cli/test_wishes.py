@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,7 @@ def test_what_is_read_ends_with_all_that_reads_it(
         assert {job.name: job.wants_end for job in store.jobs()} == {"above": True, "beside": False, "events2": True}
 
 
-REPLICA_OF_REPLICA = type(REPLICA)(REPLICA.kind, "events2", "events2", ("id",), ("id",), ("id",), "the key")
+REPLICA_OF_REPLICA = replace(REPLICA, input="events2")
 
 
 def test_waiting_for_a_job_that_others_run_and_that_fails(

@@ -4,7 +4,7 @@ often as needed and no more."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partialmethod
 from itertools import pairwise
@@ -20,7 +20,8 @@ from tidefill.engine.engine import Engine
 from tidefill.errors import NotYet
 from tidefill.jobs import agreement as ticks
 from tidefill.jobs import definitions, graph
-from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.definitions import PlannedViewDefinition
+from tidefill.jobs.graph import Graph
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
 from tidefill.ports.machine import Outcome, Standing
@@ -54,9 +55,9 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return counted
 
 
-def over(*tables: str) -> JobDefinition:
+def over(*tables: str) -> PlannedViewDefinition:
     parts = (replace(JOIN.parts[0], table=name, occurrence=name) for name in tables)
-    return replace(JOIN, input=tables[0], parts=tuple(parts))
+    return replace(JOIN, parts=tuple(parts))
 
 
 def ladder() -> list[Job]:
@@ -80,17 +81,8 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def test_a_ladder_of_views_is_put_in_order(engine: Engine, parses: Counted) -> None:
     rows = list(reversed(engine._store.jobs()))
-    names = [job.name[1:] for job in graph.in_order(rows)]
+    names = [job.name[1:] for job in Graph(rows).order()]
     assert names == sorted(names)
-
-
-def test_a_job_that_was_dropped_is_not_what_has_its_name_now(engine: Engine) -> None:
-    rows = [
-        row("a", 1, over("b", "c"), life=Life.DROPPED),
-        row("b", 2, over("a", "c")),
-        row("a", 3, over("c", "d")),
-    ]
-    assert [job.id for job in graph.in_order(rows)][-1] == row("b", 2).id
 
 
 def test_a_ladder_of_views_is_looked_through_for_replicas(engine: Engine, parses: Counted) -> None:
@@ -99,11 +91,12 @@ def test_a_ladder_of_views_is_looked_through_for_replicas(engine: Engine, parses
 
 def test_a_ladder_of_views_goes_in_step(engine: Engine, parses: Counted) -> None:
     rows = engine._store.jobs()
-    reads = engine._reads(rows)
+    found = engine._graph_of(rows)
+    reads = found.reads
     (members,) = ticks.in_step(reads).values()
     assert len(members) == 2 * LEVELS - 2
     assert ticks.blocked_by(rows[-1].id, reads, {job.id: job for job in rows}) is None
-    assert Ticking(engine._store, engine._reads_in_step).group(rows[0]).member
+    assert Ticking(engine._store).group(rows[0], found).member
 
 
 # A round of idle jobs
@@ -156,8 +149,8 @@ def test_a_turn_that_did_something_is_seen_by_the_next_of_the_round(
     """Else a view would come to a new version only a round after what it reads."""
     seen: list[int] = []
 
-    def turn(runner: Runner, job_id: str, rows: Sequence[Job]) -> Turn:
-        seen.append(len([job for job in rows if job.waiting == "worked"]))
+    def turn(runner: Runner, job_id: str, seen_now: Graph) -> Turn:
+        seen.append(len([job for job in seen_now.rows if job.waiting == "worked"]))
         engine._store.change(job_id, lambda job: replace(job, waiting="worked"))
         return Turn(True, None)
 

@@ -19,7 +19,7 @@ from tidefill.engine.lakes import Lakes
 from tidefill.errors import TimedOut
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Lease, release_lease
-from tidefill.run.lease_owner import new_owner
+from tidefill.run.owner_process import new_owner
 from tidefill.run.runner import LEASE_S, Runner, Turn
 
 VIEW, OTHER = row("view", 1), row("other", 2)
@@ -38,7 +38,7 @@ def turns(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, st
     """Which owner took a turn of which job. A turn makes its job live."""
     taken: list[tuple[str, str]] = []
 
-    def turn(runner: Runner, job_id: str, rows: object = None) -> Turn:
+    def turn(runner: Runner, job_id: str, graph: object = None) -> Turn:
         taken.append((runner._owner, job_id))
         engine._store.change(job_id, lambda job: replace(job, life=Life.LIVE))
         return Turn(True, None)

@@ -101,7 +101,7 @@ def test_a_registered_table_that_cannot_be_read(engine: Engine) -> None:
     engine._store.register(Registered("strange", '{"form": 99}'))
     assert [table.name for table in engine.registered()] == ["events", "strange"]
     assert "form 99" in str(engine.execute("SHOW TABLES").rows[1])
-    assert engine._reads([row("joined", 3, JOIN)]) == {row("joined", 3).id: {"T": "t", "u": "u"}}
+    assert engine._graph_of([row("joined", 3, JOIN)]).reads == {row("joined", 3).id: {"T": "t", "u": "u"}}
 
 
 def test_a_state_that_cannot_be_read_is_no_goal_reached() -> None:

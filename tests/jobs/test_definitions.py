@@ -1,53 +1,101 @@
-"""Definitions survive the store, and what is damaged or newer is a named error."""
+"""Definitions survive the store byte for byte, and what is damaged or newer is a value that says so."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.cli import stores
 from tidefill.errors import StoreUnreadable
 from tidefill.jobs.definitions import (
+    FullViewDefinition,
     JobDefinition,
-    Kind,
     Part,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
     TableDefinition,
+    Unreadable,
+    ViewWish,
     job_from_text,
     job_to_text,
+    same_wish,
     table_from_text,
     table_to_text,
+    wish_for_replica,
+    wish_of,
 )
 
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
 TABLE = TableDefinition("/lake/t", ("id",), ("day",))
-VIEW = JobDefinition(
-    Kind.VIEW, "t", "SELECT v AS `w` FROM t", ("id",), ("__tf_key_id",), ("day", "id"), "partitioned by day",
+REPLICA = ReplicaDefinition("T", ("id",), ("day", "id"), "partitioned by day", (("ansi", "true"),))
+ORDERS = ServerReplicaDefinition("shop.public.orders", ("id",), "the primary key", "shop", "theirs", "slot_1")
+VIEW = RowViewDefinition(
+    "t", "SELECT v AS `w` FROM t", ("id",), ("__tf_key_id",), ("day", "id"), "partitioned by day",
     "t", (("w", "v AS `w`"), ("__tf_key_id", "`t`.`id`")), "v > 'ü'", ("id", "v"), (("ansi", "true"),),
+    ("id", "v", "x"),
 )  # fmt: skip
-
-
-JOIN = replace(
-    VIEW, columns=(("w", "int"),),
-    parts=(Part("t", "T", (("id", "int"),), ("id",), ("id",), "its key"), Part("u", "u", (("v", "string"),), ("v",))),
+JOIN = PlannedViewDefinition(
+    "SELECT v AS w FROM T JOIN u", ("__tf_key_id",), (("w", "int"),),
+    (Part("t", "T", (("id", "int"),), ("id",), ("id",), "its key"), Part("u", "u", (("v", "string"),), ("v",))),
+    (("ansi", "true"),),
 )  # fmt: skip
-
-
 GROUPS = replace(JOIN, parts=(replace(JOIN.parts[0], group_columns=1), JOIN.parts[1]))
+FULL = FullViewDefinition("SELECT v FROM u", (("v", "string"),), (replace(JOIN.parts[1], key=()),), (("ansi", "true"),))
+ALL: tuple[JobDefinition, ...] = (REPLICA, ORDERS, VIEW, JOIN, GROUPS, FULL, stores.VIEW, stores.REPLICA)
+
+TEXTS = (Path(__file__).parent / "definitions.jsonl").read_text(encoding="utf-8").splitlines()
+"""The texts of all of them, in this order, as releases wrote them that had one class for all jobs."""
+
+
+def stored_in_fixtures(table: str) -> Iterator[str]:
+    """The definitions in the rows of that table, in the stores of all earlier releases."""
+    for file in sorted(FIXTURES.rglob("store.sql")):
+        for values in re.findall(rf"INSERT INTO \S*{table}\S* VALUES\s*\((.*)\);", file.read_text(encoding="utf-8")):
+            for literal in re.findall(r"'((?:[^']|'')*)'", values):
+                if literal.startswith("{"):
+                    yield json.loads(literal.replace("''", "'"))["definition"]
 
 
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
-    assert job_from_text(job_to_text(VIEW)) == VIEW
-    assert job_from_text(job_to_text(JOIN)) == JOIN
-    assert job_from_text(job_to_text(GROUPS)) == GROUPS
+    for definition in ALL:
+        assert job_from_text(job_to_text(definition)) == definition
+
+
+def test_texts_are_the_same_byte_for_byte_as_ever() -> None:
+    for definition, text in zip(ALL, TEXTS, strict=True):
+        assert job_to_text(definition) == text
+        assert job_from_text(text) == definition
+
+
+def test_texts_of_earlier_releases_survive_byte_for_byte() -> None:
+    found = {text: job_from_text(text) for text in stored_in_fixtures("jobs")}
+    kinds = {type(definition) for definition in found.values()}
+    assert kinds == {type(definition) for definition in ALL}, "there is one of each class, and none is unreadable"
+    for text, definition in found.items():
+        assert not isinstance(definition, Unreadable)
+        assert job_to_text(definition) == text
+    tables = [*stored_in_fixtures("tables")]
+    assert tables
+    for text in tables:
+        table = table_from_text(text)
+        assert isinstance(table, TableDefinition)
+        assert table_to_text(table) == text
 
 
 def test_a_query_over_several_tables_is_not_taken_for_one_over_its_first() -> None:
     """Releases that know one table only must stop at it."""
-    assert '"form": 3' in job_to_text(replace(JOIN, full=True))
-    assert '"anew": true' in job_to_text(replace(JOIN, full=True)), "as the first release wrote it"
+    assert '"form": 3' in job_to_text(FULL)
     assert '"form": 2' in job_to_text(JOIN)
     assert '"form": 1' in job_to_text(VIEW)
-    assert (JOIN.tables, VIEW.tables) == (("T", "u"), ("t",))
 
 
 def test_whole_groups_are_not_cut_by_a_release_that_does_not_know_of_them() -> None:
@@ -55,22 +103,46 @@ def test_whole_groups_are_not_cut_by_a_release_that_does_not_know_of_them() -> N
     assert "group_columns" not in job_to_text(JOIN), "nor does it have to know the word for a view without them"
 
 
+def test_which_names_of_ours_are_read() -> None:
+    names = {definition: definition.tables for definition in (REPLICA, ORDERS, VIEW, JOIN, FULL)}
+    assert list(names.values()) == [("T",), (), ("t",), ("T", "u"), ("u",)]
+
+
 def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
-    assert VIEW.same_wish(replace(VIEW, input="T", columns=(), walk=("id",)))
-    assert not VIEW.same_wish(replace(VIEW, sql="SELECT v FROM t"))
-    assert not VIEW.same_wish(replace(VIEW, kind=Kind.REPLICA))
-    assert not VIEW.same_wish(replace(VIEW, full=True))
+    wish = ViewWish(VIEW.sql, full=False)
+    for definition in (VIEW, replace(VIEW, input="T", columns=(), walk=("id",)), replace(JOIN, sql=VIEW.sql)):
+        assert same_wish(wish, definition)
+    for other in (replace(VIEW, sql="SELECT v FROM t"), replace(FULL, sql=VIEW.sql), REPLICA, Unreadable("damaged")):
+        assert not same_wish(wish, other)
+    assert same_wish(wish_for_replica("t"), REPLICA)
+    assert same_wish(wish_for_replica("Shop.public.orders"), ORDERS)
+    assert not same_wish(wish_for_replica("u"), REPLICA)
+    assert wish_of(Unreadable("damaged")) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 4}', '{"form": 1}', '{"form": 1, "key": 3}'])
-def test_what_is_damaged_or_newer_is_named(text: str) -> None:
-    with pytest.raises(StoreUnreadable):
-        job_from_text(text)
-    with pytest.raises(StoreUnreadable):
-        table_from_text(text)
+def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
+    for found in (job_from_text(text), table_from_text(text)):
+        assert isinstance(found, Unreadable)
+        assert found.hint
+        assert found.tables == ()
+        error = found.error("odd")
+        assert isinstance(error, StoreUnreadable)
+        assert error.fact.startswith("odd: a definition in the store")
 
 
-def test_a_newer_form_names_the_release() -> None:
-    for text, read in ((job_to_text(VIEW), job_from_text), (table_to_text(TABLE), table_from_text)):
-        with pytest.raises(StoreUnreadable, match="has form 4, this release knows 3"):
-            read(text.replace('"form": 1', '"form": 4'))
+def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
+    for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ())):
+        found = job_from_text(re.sub('"form": .', '"form": 4', job_to_text(definition)))
+        assert isinstance(found, Unreadable)
+        assert "has form 4, this release knows 3" in found.fact
+        assert found.tables == names
+    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 4'))
+    assert isinstance(table, Unreadable)
+    assert "has form 4, this release knows 3" in table.fact
+
+
+def test_parts_that_cannot_be_are_unreadable() -> None:
+    for damaged in (re.sub(r'"walk": \["id"\]', '"walk": []', job_to_text(JOIN)),
+                    re.sub(r'"parts": \[.*\], "pub', '"parts": [], "pub', job_to_text(FULL))):  # fmt: skip
+        assert isinstance(job_from_text(damaged), Unreadable)

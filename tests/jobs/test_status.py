@@ -17,14 +17,14 @@ from tidefill.core.state import JobState
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import DONE, NOT_STARTED, Coverage, Position, Split, Upto
 from tidefill.jobs import row as jobs
-from tidefill.jobs.definitions import JobDefinition, Kind, job_to_text
+from tidefill.jobs.definitions import RowViewDefinition, job_to_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Job, Lease, Pause, Settings
 from tidefill.jobs.status import SplitStatus, percent, status_of, version_of
 
 NOW_S = 1000.0
 SEVEN = Number(7)
-DEFINITION = job_to_text(JobDefinition(Kind.VIEW, "orders", "SELECT 1", ("id",), ("id",), ("id",), "the key"))
+DEFINITION = job_to_text(RowViewDefinition("orders", "SELECT 1", ("id",), ("id",), ("id",), "the key"))
 ROW = Job("1", "revenue", DEFINITION)
 
 

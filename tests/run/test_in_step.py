@@ -1,6 +1,7 @@
 """Whoever goes in step is not stopped by what another's row says."""
 
 from tidefill.core.version import Number, Version
+from tidefill.jobs.graph import Graph
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
 from tidefill.run.in_step import Ticking
@@ -14,8 +15,7 @@ def test_a_row_that_cannot_be_read_holds_nobody_up() -> None:
     store = MemoryStore()
     for name in READS:
         store.rows[name] = Job(name, name, "{}", life=Life.LIVE, anchor="" if name == "v1" else "{")
-    ticking = Ticking(store, lambda rows: READS)
-    group = ticking.group(store.rows["v1"])
+    group = Ticking(store).group(store.rows["v1"], Graph(store.jobs(), lambda rows: READS))
     assert group.member
     for number in (3, 4):
         newest = {"t": Version("orders", Number(number))}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import pytest
 
 from tests.cli.stores import VIEW, row
 from tidefill.errors import Unavailable
 from tidefill.jobs import row as jobs
-from tidefill.jobs.graph import share_an_input as wakes
+from tidefill.jobs.definitions import Part, PlannedViewDefinition, job_to_text
+from tidefill.jobs.graph import Graph
 from tidefill.jobs.row import Job, Lease
 from tidefill.run import scheduler as service
 from tidefill.run.runner import LEASE_S, POLL_S, Turn
@@ -39,7 +40,7 @@ class Turns:
     asked: list[tuple[str, float]] = field(default_factory=list)
     inside: Callable[[], None] = lambda: None
 
-    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn:
+    def turn(self, job_id: str, graph: Graph | None = None) -> Turn:
         self.asked.append((job_id, self.clock.now))
         self.inside()
         answers = self.answers.get(job_id, [])
@@ -52,14 +53,10 @@ class Stage:
     store: MemoryStore = field(default_factory=MemoryStore)
     turns: Turns = field(init=False)
     service: Scheduler = field(init=False)
-    wakes: set[tuple[str, str]] = field(default_factory=set)
-    """Whose work gives whom something to do."""
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.clock)
-        self.service = Scheduler(
-            self.store, self.turns, self.clock, "me", lambda worked, other: (worked.id, other.id) in self.wakes
-        )
+        self.service = Scheduler(self.store, self.turns, self.clock, "me")
 
     def rounds(self, until_s: float) -> None:
         """Rounds, each as soon as the last one says."""
@@ -93,10 +90,15 @@ def test_a_wish_is_seen_at_once(stage: Stage) -> None:
     assert len(stage.turns.asked) == asked + 1
 
 
-def asked_after_a_turn_of_a(stage: Stage, turn: Turn) -> list[str]:
-    """Who has a turn in the round in which `a`, long idle like all others, has this one."""
+def over(*tables: str) -> str:
+    return job_to_text(PlannedViewDefinition("", (), (), tuple(Part(name, name, (), (), ("id",)) for name in tables)))
+
+
+def asked_after_a_turn_of_a(stage: Stage, turn: Turn, **reads: str) -> list[str]:
+    """Who has a turn in the round in which `a`, long idle like all others, has this one. `reads`: their definitions."""
     for name in ("b", "c"):
-        stage.store.create(Job(name, name, "{}"))
+        stage.store.create(Job(name, name, reads[name]))
+    stage.store.change("a", lambda job: replace(job, definition=reads["a"]))
     stage.rounds(1100.0)
     stage.service.round(threading.Event())
     stage.turns.asked.clear()
@@ -107,20 +109,20 @@ def asked_after_a_turn_of_a(stage: Stage, turn: Turn) -> list[str]:
 
 
 def test_work_on_one_wakes_those_that_share_an_input_and_nobody_else(stage: Stage) -> None:
-    stage.wakes = {("a", "c"), ("c", "b")}
-    assert asked_after_a_turn_of_a(stage, Turn(True, 0.0)) == ["a", "c"]
+    reads = {"a": over("t"), "b": over("u"), "c": over("t", "u")}
+    assert asked_after_a_turn_of_a(stage, Turn(True, 0.0), **reads) == ["a", "c"]
 
 
 def test_a_turn_in_which_nothing_was_done_wakes_nobody(stage: Stage) -> None:
-    stage.wakes = {("a", "b"), ("a", "c")}
-    assert asked_after_a_turn_of_a(stage, IDLE) == ["a"]
+    assert asked_after_a_turn_of_a(stage, IDLE, a=over("t"), b=over("t"), c=over("a")) == ["a"]
 
 
 def test_who_shares_an_input() -> None:
     """What was made, what is read, and who reads the same; a name is a name however it is written."""
     view, beside, other = row("view", 1), row("beside", 2), row("other", 3, replace(VIEW, input="others"))
     above = row("above", 4, replace(VIEW, input="VIEW"))
-    pairs = {(one.name, two.name) for one, two in permutations((view, beside, other, above), 2) if wakes(one, two)}
+    graph = Graph((view, beside, other, above))
+    pairs = {(one.name, two.name) for one in graph.rows for two in graph.woken_by(one)}
     assert pairs == {("view", "beside"), ("beside", "view"), ("view", "above"), ("above", "view")}
 
 

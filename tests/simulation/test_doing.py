@@ -11,14 +11,14 @@ import pytest
 from tests.simulation.stage import Stage, row, rows
 from tidefill.errors import Unavailable
 from tidefill.jobs import row as jobs
-from tidefill.jobs.definitions import JobDefinition, Kind, job_to_text
+from tidefill.jobs.definitions import RowViewDefinition, job_to_text
 from tidefill.jobs.row import Doing, Lease, job_from_json, job_to_json
 from tidefill.jobs.status import Status, status_of
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.simulation.script import Setup
 
-DEFINITION = job_to_text(JobDefinition(Kind.VIEW, "t", "SELECT 1", ("id",), ("id",), ("id",), "the key"))
+DEFINITION = job_to_text(RowViewDefinition("t", "SELECT 1", ("id",), ("id",), ("id",), "the key"))
 LONG_S = 20.0
 
 

@@ -44,7 +44,7 @@ def test_a_job_waits_for_another_spark_and_remembers_nothing_of_the_dead_one(mon
 
 def test_without_another_spark_the_run_ends_and_gives_the_leases_back(monkeypatch: pytest.MonkeyPatch) -> None:
     stage, runner = _dying(monkeypatch, SparkLost("the session is gone"))
-    service = Scheduler(stage.store, runner, WorldClock(stage.world, 0.0), runner._owner, lambda *_: False)
+    service = Scheduler(stage.store, runner, WorldClock(stage.world, 0.0), runner._owner)
     with pytest.raises(SparkLost):
         service.run(threading.Event())
     assert stage.job.life is not Life.FAILED

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tidefill.errors import TidefillError
+from tidefill.errors import KeyNotUnique, TidefillError
+from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
-from tidefill.run.runner import Runner
-from tidefill.testing.memory.tally import Tally, TallyRetiring
+from tidefill.ports.machine import Outcome
+from tidefill.run.runner import LEASE_S, Runner
+from tidefill.testing.memory.tally import Tally, TallyRetiring, place_of
 from tidefill.testing.memory.world import Violation
-from tidefill.testing.simulation.second_machine import FAULTS, JOB_ID, TallyHistory
+from tidefill.testing.simulation.second_machine import FAULTS, JOB_ID, NUMBERS, TallyHistory
 
 
 def test_its_life_without_a_fault() -> None:
@@ -95,3 +97,35 @@ def test_a_machine_that_cannot_be_built_is_abandoned_by_who_retires_it(monkeypat
     monkeypatch.setattr(history._runner, "_build", broken)
     history.go(lambda: history.job.failure is not None)
     assert asked == ["BUG"]
+
+
+def test_a_superseded_runner_abandons_nothing_that_another_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runner meets an error after its lease went to another one. The other one's machine must go on guarding: to stop
+    it would let writers in whom nobody checks any more."""
+    history, abandoned = TallyHistory(), list[str]()
+    history.go(lambda: history.job.waits_for == "OTHERS")
+    history.server.busy = False
+    history.go(history._is_up_to_date)
+    copy, abandon = Tally._copy, Tally.abandon
+    other = history._start()
+
+    def overtaken(self: Tally, truth: int) -> Outcome[int]:
+        """The first runner is suspended in its step; the second one takes the job over and does the step."""
+        monkeypatch.setattr(Tally, "_copy", copy)
+        history.world.now += LEASE_S + 1
+        assert other.turn(JOB_ID).worked
+        raise KeyNotUnique("what the first runner found")
+
+    def noted(self: Tally, job: Job, error: TidefillError) -> None:
+        abandoned.append(error.code)
+        abandon(self, job, error)
+
+    monkeypatch.setattr(Tally, "_copy", overtaken)
+    monkeypatch.setattr(Tally, "abandon", noted)
+    history.server.numbers.append(NUMBERS)
+    assert not history._runner.turn(JOB_ID).worked
+    assert (history.job.lease.owner, history.job.life) == (other._owner, Life.LIVE)
+    assert abandoned == []
+    assert history.server.controls[place_of(history.job)].guards
+    history._runner = other
+    history.go(history._is_up_to_date)

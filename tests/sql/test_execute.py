@@ -14,7 +14,7 @@ from tidefill.engine.connect import connect
 from tidefill.engine.engine import Engine
 from tidefill.errors import BadSql, InUse, InvalidSetting, TidefillError, UnknownJob, UnknownTable, WrongState
 from tidefill.jobs.amounts import GB
-from tidefill.jobs.definitions import JobDefinition, Kind
+from tidefill.jobs.definitions import RowViewDefinition, ServerReplicaDefinition
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Job, Pause
 from tidefill.sql.execute import FACTS, Result, Until
@@ -59,7 +59,7 @@ def test_nothing_is_told_in_words(tmp_path: Path) -> None:
         assert empty.execute(" -- nothing") == Result()
 
 
-ORDERS = JobDefinition(Kind.REPLICA, "shop.public.orders", "", ("id",), ("id",), ("id",), "", connection="shop")
+ORDERS = ServerReplicaDefinition("shop.public.orders", ("id",), "", "shop")
 
 
 def test_the_log_that_a_server_keeps(engine: Engine) -> None:
@@ -181,7 +181,7 @@ def test_what_is_being_dropped_is_not_attached_to(engine: Engine) -> None:
             engine.execute(sql)
 
 
-def over(name: str) -> JobDefinition:
+def over(name: str) -> RowViewDefinition:
     return replace(VIEW, input=name, sql=f"SELECT v FROM {name}")
 
 
@@ -207,7 +207,7 @@ def test_what_is_read_is_dropped_with_all_that_reads_it_or_not_at_all(engine: En
 def test_cancelling_with_all_that_reads_it(engine: Engine) -> None:
     engine._store.create(ABOVE)
     assert [job.name for job in engine.job("odd").cancel(cascade=True)] == ["above"]
-    engine._store.create(row("mirror", 5, replace(over("copy"), kind=Kind.REPLICA), life=Life.LIVE, published=1))
+    engine._store.create(row("mirror", 5, replace(REPLICA, input="copy"), life=Life.LIVE, published=1))
     with pytest.raises(WrongState, match="copy is live"):
         engine.execute("CANCEL JOB copy CASCADE")
 

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeAlias, assert_never
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructType
@@ -17,7 +18,13 @@ from tidefill.delta.upstream import DeltaUpstream, check_columns
 from tidefill.delta.warehouse import Warehouse
 from tidefill.delta.whole import WholeDelta
 from tidefill.errors import UpstreamReplaced
-from tidefill.jobs.definitions import INPUT, JobDefinition, Kind
+from tidefill.jobs.definitions import (
+    INPUT,
+    FullViewDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+)
 from tidefill.jobs.row import Job
 from tidefill.ports.derivation import Derivation
 from tidefill.ports.upstream import Upstream
@@ -30,6 +37,9 @@ from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.views.plan.drivers import Drivers, choose
 from tidefill.views.plan.plan import ViewPlan
+
+OverTables: TypeAlias = ReplicaDefinition | RowViewDefinition | PlannedViewDefinition | FullViewDefinition
+"""What is made from Delta tables alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +59,48 @@ class Builder:
         self._tables = tables
         self._warehouse = warehouse
 
-    def build(self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input]) -> Backfill[DataFrame]:
+    def build(self, job: Job, definition: OverTables, inputs: Mapping[str, Input]) -> Backfill[DataFrame]:
         """The machine of the job's generation, over the inputs that the definition names."""
         session = self._tables.session_with(dict(definition.semantics))
-        if definition.full:
-            return self._build_full(job, definition, inputs, session)
-        if definition.parts:
-            return self._build_compiled(job, definition, inputs, session)
-        table = inputs[definition.input]
+        match definition:
+            case ReplicaDefinition() | RowViewDefinition():
+                return self._build_row_wise(job, definition, inputs[definition.input], session)
+            case PlannedViewDefinition():
+                return self._build_planned(job, definition, inputs, session)
+            case FullViewDefinition():
+                return self._build_full(job, definition, inputs, session)
+            case never:
+                assert_never(never)
+
+    def _build_row_wise(
+        self, job: Job, definition: ReplicaDefinition | RowViewDefinition, table: Input, session: SparkSession
+    ) -> Backfill[DataFrame]:
+        known: tuple[str, ...]
+        match definition:
+            case ReplicaDefinition():
+                input_key, reads, known = definition.key, None, ()
+                by_key = definition.walk == definition.key
+            case RowViewDefinition():
+                input_key, reads, known = definition.input_key, definition.reads or None, definition.known
+                by_key = False
+            case never:
+                assert_never(never)
         upstream = DeltaUpstream(
-            session, table.location, definition.input_key, definition.walk,
-            columns=definition.reads or None, known=definition.known, null_keys=table.null_keys,
-            derived=table.derived, history=self._tables.history(table.location),
+            session, table.location, input_key, definition.walk, columns=reads, known=known,
+            null_keys=table.null_keys, derived=table.derived, history=self._tables.history(table.location),
         )  # fmt: skip
         with translated(UpstreamReplaced):
             empty = self._tables.empty(table, session)
-            check_columns(table.name, (*definition.input_key, *definition.walk), empty.columns)
+            check_columns(table.name, (*input_key, *definition.walk), empty.columns)
             derivation = row_wise(definition, empty)
             schema = derivation.nothing().schema
-        return self.machine(job, definition, session, {INPUT: upstream}, derivation, schema, walked=[upstream])
+        upstreams = {INPUT: upstream}
+        return self.machine(
+            job, definition.key, session, upstreams, derivation, schema, walked=[upstream], by_key=by_key
+        )
 
-    def _build_compiled(
-        self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
+    def _build_planned(
+        self, job: Job, definition: PlannedViewDefinition, inputs: Mapping[str, Input], session: SparkSession
     ) -> Backfill[DataFrame]:
         planned = self.planned(definition, inputs, session)
         plan, empty, schema = planned.plan, planned.empty, planned.schema
@@ -89,11 +119,11 @@ class Builder:
             text=definition.sql,
         )  # fmt: skip
         rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
-        walked = [upstreams[part.table] for part in definition.parts if part.walk]
-        return self.machine(job, definition, session, upstreams, view, schema, rounded, walked)
+        walked = [upstreams[part.table] for part in definition.walked]
+        return self.machine(job, definition.key, session, upstreams, view, schema, rounded, walked)
 
     def _build_full(
-        self, job: Job, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession
+        self, job: Job, definition: FullViewDefinition, inputs: Mapping[str, Input], session: SparkSession
     ) -> Backfill[DataFrame]:
         upstreams, empty = dict[str, Upstream[DataFrame]](), dict[str, DataFrame]()
         for part in definition.parts:
@@ -104,22 +134,26 @@ class Builder:
         with translated(UpstreamReplaced):
             derivation = FullQuery(session, definition.sql, empty)
             schema = derivation.nothing().schema
-        return self.machine(job, definition, session, upstreams, derivation, schema, _floats(schema))
+        return self.machine(job, definition.key, session, upstreams, derivation, schema, _floats(schema))
 
     def machine(
         self,
         job: Job,
-        definition: JobDefinition,
+        key: Sequence[str],
         session: SparkSession,
         upstreams: Mapping[str, Upstream[DataFrame]],
         derivation: Derivation[DataFrame],
         schema: StructType,
         rounded: Sequence[str] = (),
         walked: Sequence[DeltaUpstream] = (),
+        *,
+        by_key: bool = False,
     ) -> Backfill[DataFrame]:
+        """The machine over these upstreams. `key`: the output columns that identify a row. `rounded`: output columns
+        that are compared only roughly. `walked`: the upstreams that are filled by chunks. `by_key`: the output is a
+        copy that is walked along its key."""
         path = self._warehouse.path(job, job.generation)
-        target = DeltaTarget(session, path, schema, definition.key, job.name, rounded=rounded, job_id=job.id)
-        by_key = definition.kind is Kind.REPLICA and definition.walk == definition.key
+        target = DeltaTarget(session, path, schema, key, job.name, rounded=rounded, job_id=job.id)
 
         def first() -> int | None:
             sizes = [upstream.size() for upstream in walked]
@@ -136,7 +170,7 @@ class Builder:
             by_key=by_key, first_rows=first, let_go=let_go,
         )  # fmt: skip
 
-    def planned(self, definition: JobDefinition, inputs: Mapping[str, Input], session: SparkSession) -> Planned:
+    def planned(self, definition: PlannedViewDefinition, inputs: Mapping[str, Input], session: SparkSession) -> Planned:
         """The plan of a definition, over the columns that the definition says are read. Every runner makes it, and
         CREATE tries whether it can be made. UpstreamReplaced if it is not the plan that was created."""
         empty = {
@@ -169,26 +203,28 @@ def columns_of(plan: ViewPlan, empty: Mapping[str, DataFrame], session: SparkSes
     return statement(session, plan.whole(), frames).schema
 
 
-def _reads_of(definition: JobDefinition, name: str, table: Input) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _reads_of(definition: PlannedViewDefinition, name: str, table: Input) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of an input that a compiled view reads, and in which order the input is walked."""
     parts = [part for part in definition.parts if part.table == name]
     reads = tuple(dict.fromkeys(column for part in parts for column, _ in part.columns))
     return reads, next((part.walk for part in parts if part.walk), table.key)
 
 
-def _drivers_of(definition: JobDefinition, plan: ViewPlan) -> Drivers:
+def _drivers_of(definition: PlannedViewDefinition, plan: ViewPlan) -> Drivers:
     """Those that were chosen when the job was created. Groups that were not kept whole from the beginning may have been
     cut already."""
-    parts = {part.occurrence: part for part in definition.parts if part.walk}
+    parts = {part.occurrence: part for part in definition.walked}
     walks = {name: part.walk[: part.group_columns] for name, part in parts.items()}
     rows = {scan.occurrence: int(scan.occurrence in parts) for scan in plan.scans}
     return choose(plan.root, rows, lambda name: walks.get(name, ()))
 
 
-def _refuse_another_plan(definition: JobDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers) -> None:
+def _refuse_another_plan(
+    definition: PlannedViewDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers
+) -> None:
     """What was made by a release that planned the query in another way cannot be gone on with."""
     columns = typed(schema)
-    walked = tuple((part.occurrence, part.group_columns) for part in definition.parts if part.walk)
+    walked = tuple((part.occurrence, part.group_columns) for part in definition.walked)
     walked_now = tuple((name, drivers.group_columns) for name in drivers.occurrences)
     if (columns, plan.key, walked_now) != (definition.columns, definition.key, walked):
         raise UpstreamReplaced(

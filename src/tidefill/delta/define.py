@@ -12,12 +12,18 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from tidefill.delta.build import Builder, columns_of
-from tidefill.delta.explained import Explained
+from tidefill.delta.explain_result import Explained
 from tidefill.delta.inputs import Input, Tables, frozen, row_wise, typed, visible
 from tidefill.delta.refusals import as_input, refuse_columns, refuse_incomparable, refuse_maps, refuse_names
 from tidefill.delta.walk import Walk
 from tidefill.errors import BadSql, UnknownTable, UnsupportedQuery
-from tidefill.jobs.definitions import JobDefinition, Kind, Part
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    Part,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+)
 from tidefill.spark.compiling import Compiled, Known, analyzed, parsed, understood
 from tidefill.spark.compiling import compiled as compile_query
 from tidefill.spark.derive_rows import RowWise
@@ -46,11 +52,16 @@ class Definer:
         self._tables = tables
         self._builder = builder
 
-    def explain_replica(self, table: Input, source: str) -> Explained:
+    def explain_replica(self, table: Input) -> Explained:
         """A copy of every column."""
         hint = "Create a view that gives them other names: SELECT `a b` AS a_b, ... FROM ..."
         refuse_names(table.name, self._tables.shown(table), hint)
-        return self._explained(table, Kind.REPLICA, source, columns=(), key=table.key, schema=self._tables.shown(table))
+        semantics = frozen(Semantics.of(self._tables.spark))
+        return self._explained(
+            table,
+            lambda walk, _: ReplicaDefinition(table.name, table.key, walk.columns, walk.reason, semantics),
+            self._tables.shown(table),
+        )
 
     def explain_view(self, find: Find, sql: str) -> Explained:
         """A query. `find` gives the input of a name. Over one table, row by row, it stays as it was written; else it is
@@ -58,7 +69,7 @@ class Definer:
         try:
             query = parse_row_query(sql)
         except UnsupportedQuery:
-            return self._explain_compiled(find, sql)
+            return self._explain_planned(find, sql)
         table = find(query.table)
         self._refuse_unknown_functions(query.functions)
         items = _expanded(query, self._tables.shown(table))
@@ -73,12 +84,17 @@ class Definer:
         columns = [(field.name, item.text) for field, item in zip(schema, items, strict=True)]
         key, hidden = _output_key(items, schema, table.key, query.alias)
         reads = [name for name in empty.columns if name in table.key or _may_name(sql, name) or Star() in query.items]
-        return self._explained(
-            table, Kind.VIEW, sql, columns=(*columns, *hidden), key=key, schema=schema,
-            where=query.where, alias=query.alias, reads=reads, notices=query.notices,
-        )  # fmt: skip
+        semantics = frozen(Semantics.of(self._tables.spark))
 
-    def _explain_compiled(self, find: Find, sql: str) -> Explained:
+        def define(walk: Walk, known: Sequence[str]) -> RowViewDefinition:
+            return RowViewDefinition(
+                table.name, sql, table.key, key, walk.columns, walk.reason, query.alias, (*columns, *hidden),
+                query.where, tuple(reads), semantics, tuple(known) if reads else (),
+            )  # fmt: skip
+
+        return self._explained(table, define, schema, reads, query.notices)
+
+    def _explain_planned(self, find: Find, sql: str) -> Explained:
         semantics = Semantics.of(self._tables.spark)
         if semantics.case_sensitive == "true":
             hint = "SET spark.sql.caseSensitive = false, or write the view over one table, row by row."
@@ -97,12 +113,11 @@ class Definer:
         drivers = self._drivers(compiled.plan, named.inputs, rows, walk_of)
         tables = {scan.occurrence: scan.table for scan in compiled.plan.scans}
         walks = {name: walk_of(tables[name]) for name in drivers.occurrences}
-        definition = _compiled_definition(sql, compiled, named, walks, drivers, semantics, session)
+        definition = _planned_definition(sql, compiled, named, walks, drivers, semantics, session)
         with as_input("the query cannot be kept fresh as it is compiled", UnsupportedQuery):
             self._builder.planned(definition, named.inputs, session)
         total = sum(rows[tables[name]] for name in drivers.occurrences)
-        first = next(part for part in definition.parts if part.walk)
-        clustered = drivers.appends and walks[first.occurrence].clustered
+        clustered = drivers.appends and walks[definition.walked[0].occurrence].clustered
         read = tuple(sizes[name] for name in definition.tables)
         notices = compiled.plan.notices
         return Explained(definition, clustered, total, compiled.schema, notices, compiled.plan, drivers, read)
@@ -155,10 +170,7 @@ class Definer:
         tables = {table.name: table for table in inputs.values()}
         shown = {known.name: visible(known.empty.schema) for known in found.values()}
         parts = [Part(name, name, typed(shown[name]), ()) for name in tables]
-        definition = JobDefinition(
-            Kind.VIEW, parts[0].table, sql, (), (), (), "", columns=typed(schema),
-            semantics=frozen(semantics), parts=tuple(parts), full=True,
-        )  # fmt: skip
+        definition = FullViewDefinition(sql, typed(schema), tuple(parts), frozen(semantics))
         sizes = tuple(self._tables.size(table, self._tables.detail_of(table)) for table in tables.values())
         rows = sum(size.rows or 0 for size in sizes)
         return Explained(definition, True, rows, schema, checked.notices, inputs=sizes)
@@ -166,25 +178,17 @@ class Definer:
     def _explained(
         self,
         table: Input,
-        kind: Kind,
-        sql: str,
-        *,
-        columns: Sequence[tuple[str, str]],
-        key: Sequence[str],
+        define: Callable[[Walk, Sequence[str]], ReplicaDefinition | RowViewDefinition],
         schema: StructType,
-        where: str = "",
-        alias: str = "",
         reads: Sequence[str] = (),
         notices: tuple[str, ...] = (),
     ) -> Explained:
+        """A job over one input. `define`: the definition, given the walk and all columns of the input. `schema`: what
+        the user sees. `reads`: the input's columns that are needed; none: all."""
         frame, detail = self._tables.empty(table, self._tables.spark), self._tables.detail_of(table)
         walk, size = self._tables.walk(table, detail), self._tables.size(table, detail)
         refuse_maps(frame.schema, reads or frame.columns)
-        semantics = frozen(Semantics.of(self._tables.spark))
-        definition = JobDefinition(
-            kind, table.name, sql, table.key, tuple(key), walk.columns, walk.reason,
-            alias, tuple(columns), where, tuple(reads), semantics, tuple(frame.columns) if reads else (),
-        )  # fmt: skip
+        definition = define(walk, frame.columns)
         with as_input("the query cannot be kept fresh over the columns that it reads", UnsupportedQuery):
             row_wise(definition, frame).nothing()
         return Explained(definition, walk.clustered, size.rows or 0, schema, notices, inputs=(size,))
@@ -237,7 +241,7 @@ class _Named:
         return Known(found.name, self.empty[found.name], found.key)
 
 
-def _compiled_definition(
+def _planned_definition(
     sql: str,
     compiled: Compiled,
     named: _Named,
@@ -245,20 +249,16 @@ def _compiled_definition(
     drivers: Drivers,
     semantics: Semantics,
     session: SparkSession,
-) -> JobDefinition:
+) -> PlannedViewDefinition:
     plan, words = compiled.plan, columns_named(compiled.tree)
     parts = [
         _part(scan, named.inputs[scan.table].key, named.empty[scan.table].schema, words, walks, drivers)
         for scan in plan.scans
     ]
-    first = next(part for part in parts if part.walk)
     with as_input("Spark does not take what the query is compiled into", UnsupportedQuery):
         whole = columns_of(plan, named.empty, session)
     columns = [*compiled.schema, *(field for field in whole if field.name in plan.hidden)]
-    return JobDefinition(
-        Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason,
-        columns=typed(columns), semantics=frozen(semantics), parts=tuple(parts),
-    )  # fmt: skip
+    return PlannedViewDefinition(sql, plan.key, typed(columns), tuple(parts), frozen(semantics))
 
 
 def _or_none(find: Find, parts: tuple[str, ...]) -> Input | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructField, StructType
@@ -14,7 +15,16 @@ from tidefill.delta.refusals import as_input
 from tidefill.delta.upstream import DeltaUpstream, check_columns
 from tidefill.delta.walk import Walk, choose_walk
 from tidefill.errors import InvalidSetting, UpstreamUnfit
-from tidefill.jobs.definitions import JobDefinition, Kind, TableDefinition
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    OverOne,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+    TableDefinition,
+)
 from tidefill.spark.coverage import key_types
 from tidefill.spark.derive_rows import RowWise
 from tidefill.spark.names import HIDDEN, quoted, table_at
@@ -127,18 +137,19 @@ class Tables:
 
     def empty(self, table: Input, session: SparkSession) -> DataFrame:
         """No rows of the input, but its columns."""
-        columns = table.columns
-        if table.made_by is not None and table.made_by[0].parts:
-            columns = table.made_by[0].columns
-        if columns:
-            nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in columns)
-            names = ", ".join(quoted(name) for name, _ in columns)
-            return session.sql(f"SELECT * FROM VALUES ({nulls}) AS input ({names})").where("false")
+        if table.columns:
+            return _empty_of(table.columns, session)
         if table.made_by is None:
             return self.frame(table.location, session).where("false")
         definition, below = table.made_by
-        assert below is not None, "a job over one table has that table"
-        return row_wise(definition, self.empty(below, session)).nothing()
+        match definition:
+            case PlannedViewDefinition() | FullViewDefinition():
+                return _empty_of(definition.columns, session)
+            case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+                assert below is not None, "a job over one table has that table"
+                return row_wise(definition, self.empty(below, session)).nothing()
+            case never:
+                assert_never(never)
 
     def shown(self, table: Input) -> StructType:
         return visible(self.empty(table, self.spark).schema)
@@ -154,15 +165,28 @@ class Tables:
         return session
 
 
-def row_wise(definition: JobDefinition, empty: DataFrame) -> RowWise:
-    check_columns(definition.input, definition.reads, empty.columns)
-    narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
-    columns = dict(definition.columns) or None
-    text = definition.sql if definition.kind is Kind.VIEW else ""
-    return RowWise(
-        narrow, columns, definition.key, where=definition.where, alias=definition.alias,
-        text=text, table=definition.input,
-    )  # fmt: skip
+def _empty_of(columns: Sequence[tuple[str, str]], session: SparkSession) -> DataFrame:
+    """No rows of these columns, given by name and type."""
+    nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in columns)
+    names = ", ".join(quoted(name) for name, _ in columns)
+    return session.sql(f"SELECT * FROM VALUES ({nulls}) AS input ({names})").where("false")
+
+
+def row_wise(definition: OverOne, empty: DataFrame) -> RowWise:
+    """The derivation of a job over one input. `empty`: no rows of the input, but its columns. Raises UpstreamReplaced
+    if the input has lost a column that the job reads."""
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            return RowWise(empty, None, definition.key, table=definition.input)
+        case RowViewDefinition():
+            check_columns(definition.input, definition.reads, empty.columns)
+            narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
+            return RowWise(
+                narrow, dict(definition.columns) or None, definition.key, where=definition.where,
+                alias=definition.alias, text=definition.sql, table=definition.input,
+            )  # fmt: skip
+        case never:
+            assert_never(never)
 
 
 def visible(schema: StructType) -> StructType:

@@ -14,12 +14,13 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from tidefill.core.sizing import FIRST_ROWS, Sizing
 from tidefill.core.version import Number, Point
-from tidefill.engine.explaining import explanation
+from tidefill.delta.explain_document import explanation
 from tidefill.engine.inputs import Inputs
 from tidefill.engine.job import Job
 from tidefill.engine.lakes import Lake, Lakes
@@ -28,23 +29,30 @@ from tidefill.errors import (
     BadInput,
     InvalidSetting,
     NotYet,
-    StoreUnreadable,
     TidefillError,
     UnknownJob,
     WrongState,
 )
 from tidefill.extras import with_extra
-from tidefill.jobs import graph
 from tidefill.jobs import row as jobs
-from tidefill.jobs.agreement import Reads
 from tidefill.jobs.definitions import (
-    JobDefinition,
-    Kind,
+    FullViewDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
     TableDefinition,
+    Unreadable,
+    ViewWish,
+    Wish,
+    job_from_text,
     job_to_text,
+    same_wish,
     table_from_text,
     table_to_text,
+    wish_for_replica,
 )
+from tidefill.jobs.graph import Graph, definition_of, inputs_of, names_read, source_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered, ends
 from tidefill.jobs.plain_json import as_json
@@ -55,9 +63,9 @@ from tidefill.jobs.status import Status, status_of
 from tidefill.postgres.connections import Databases
 from tidefill.run.backfill import Backfill
 from tidefill.run.catch_up import NEVER, CatchUp
-from tidefill.run.lease_owner import is_gone, new_owner
 from tidefill.run.log_file import Log
 from tidefill.run.machine import BackfillMachine
+from tidefill.run.owner_process import is_gone, new_owner
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.run.scheduler import Scheduler
 from tidefill.store.place import is_url
@@ -66,7 +74,7 @@ from tidefill.store.sql_store import SqlStore, open_store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidefill.delta.explained import Explained
+    from tidefill.delta.explain_result import Explained
     from tidefill.sql.execute import Result
 
 STORE_FILE = "jobs.db"
@@ -186,7 +194,7 @@ class Engine:
 
     def unregister(self, name: str) -> None:
         """Forget the name; the table stays as it is."""
-        self._store.unregister(name, graph.names_read)
+        self._store.unregister(name, names_read)
 
     def tables(self) -> list[str]:
         """The names of the registered tables."""
@@ -212,16 +220,12 @@ class Engine:
         with a publication and a slot that somebody made for it, or ones of its own. The rest is as for
         `create_view`."""
         elsewhere = self._databases.source(source, publication, slot)
-
-        def same(known: JobDefinition) -> bool:
-            wanted = source if elsewhere is None else elsewhere.name
-            return known.kind is Kind.REPLICA and name_key(known.input) == name_key(wanted)
-
-        job = self._attached(name, same, if_not_exists)
+        wish = wish_for_replica(source if elsewhere is None else elsewhere.name)
+        job = self._attached(name, wish, if_not_exists)
         if job is not None:
             return job
         explained = self.explain_replica(source, publication=publication, slot=slot, **settings)
-        return self._create(name, explained, settings)
+        return self._create(name, wish, explained, settings)
 
     def create_view(
         self, name: str, sql: str, *, if_not_exists: bool = False, refresh: str = INCREMENTAL, **settings: Any
@@ -230,13 +234,9 @@ class Engine:
         per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
         `if_not_exists` so is whatever job has the name. `refresh="full"`: any deterministic query, computed from
         nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time."""
-        full = is_full(refresh)
-
-        def same(known: JobDefinition) -> bool:
-            return known.kind is Kind.VIEW and (known.sql, known.full) == (sql, full)
-
-        job = self._attached(name, same, if_not_exists)
-        return job or self._create(name, self.explain_view(sql, refresh=refresh, **settings), settings)
+        wish = ViewWish(sql, is_full(refresh))
+        job = self._attached(name, wish, if_not_exists)
+        return job or self._create(name, wish, self.explain_view(sql, refresh=refresh, **settings), settings)
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
@@ -253,7 +253,7 @@ class Engine:
             )
         self._inputs.refuse_unknown_connection(source)
         table = self._inputs.keyed((source,))
-        explained = self._lake.definer.explain_replica(table, table.name)
+        explained = self._lake.definer.explain_replica(table)
         check_use(explained.definition, settings)
         return explained
 
@@ -268,32 +268,34 @@ class Engine:
         self._inputs.refuse_mixtures(explained.definition.tables)
         return explained
 
-    def _attached(self, name: str, same: Callable[[JobDefinition], bool], any_will_do: bool) -> Job | None:
+    def _attached(self, name: str, wish: Wish, any_will_do: bool) -> Job | None:
+        """The job that has the name, if it was created by the same wish, or if `any_will_do`; else None."""
         row = self._store.find(name)
-        if row is None or not (any_will_do or graph.is_defined_as(same, row)):
+        if row is None or not (any_will_do or same_wish(wish, job_from_text(row.definition))):
             return None
         if ends(row):
             raise WrongState(f"{row.name} is being dropped", hint="Create it again when it is gone.")
         return Job(self, row.id, row.name)
 
-    def _create(self, name: str, explained: Explained, asked: dict[str, Any]) -> Job:
+    def _create(self, name: str, wish: Wish, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
+        full = isinstance(definition, FullViewDefinition)
         usual = Settings(chunk_rows=explained.chunk_rows)
-        if definition.full:
+        if full:
             usual = replace(usual, target_lag_s=FULL_LAG_S, verify=False)
         settings = changed_settings(usual, asked)
         known = self._store.find(name)
-        if known is not None and graph.is_defined_as(definition.same_wish, known):
+        if known is not None and same_wish(wish, job_from_text(known.definition)):
             return Job(self, known.id, known.name)
         if known is None and self._store.table(name) is None:
             self._check_name(name)
-        needs_keys = known is None and not definition.full
+        needs_keys = known is None and not full
         for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:
                 self._lake.tables.check_keys(self._inputs.find((table,)))
         told = explanation(name, explained, settings.chunk_rows, with_sql=False, rate_limit=settings.rate_limit)
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
-        made = self._store.create(row, graph.names_read(row), as_json(told))
+        made = self._store.create(row, names_read(row), as_json(told))
         for notice in explained.notices if made.id == row.id else ():
             self._store.add_event(made.id, self._clock.now_s(), f"{NOTICE}{notice}")
         return Job(self, made.id, made.name)
@@ -340,8 +342,8 @@ class Engine:
         names are the catalog's."""
         with with_extra("spark"):
             from tidefill.spark.query import query
-            from tidefill.views.reading.names import names_read
-        locations = {name: self._inputs.location(name, certain=certain) for name, certain in names_read(sql).items()}
+            from tidefill.views.reading.names import names_read as names_in
+        locations = {name: self._inputs.location(name, certain=certain) for name, certain in names_in(sql).items()}
         return query(self.spark, sql, {name: location for name, location in locations.items() if location})
 
     def execute(self, sql: str) -> Result:
@@ -361,23 +363,29 @@ class Engine:
         """Bring every job to the newest version that its input has now, in the order of their dependence; or as far as
         it comes until told to stop."""
         service = self.scheduler(hurry=True)
-        CatchUp(self._store, service, self._reads, self._heads_of_inputs).run(stop or threading.Event())
+        CatchUp(self._store, service, self._heads_of_inputs).run(stop or threading.Event())
 
     def _heads_of_inputs(self, row: Row) -> dict[str, Point] | None:
         """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will
         not be soon. Whatever else is wrong with them, the runner says."""
         try:
-            definition = graph.definition_of(row)
-            if definition.connection:
-                return {"": self._databases.head(definition)}
-            heads = {
-                table: Number(self._lake.tables.head(self._inputs.live(table).location)) for table in definition.tables
-            }
-            return dict(heads) if definition.parts else {"": heads[definition.input]}
+            definition = definition_of(row)
+            match definition:
+                case ServerReplicaDefinition():
+                    return {"": self._databases.head(definition)}
+                case ReplicaDefinition() | RowViewDefinition():
+                    return {"": self._head_of(definition.input)}
+                case PlannedViewDefinition() | FullViewDefinition():
+                    return {table: self._head_of(table) for table in definition.tables}
+                case never:
+                    assert_never(never)
         except NotYet:
             return None
         except TidefillError:
             return {"": NEVER}
+
+    def _head_of(self, table: str) -> Number:
+        return Number(self._lake.tables.head(self._inputs.live(table).location))
 
     def scheduler(self, *, hurry: bool = False) -> Scheduler:
         """A runner of all jobs, for who takes turns by himself. It has an owner of its own: two that shared one would
@@ -386,10 +394,10 @@ class Engine:
         owner = new_owner()
         runner = Runner(
             self._store, self._clock, self._build, self._removers, owner, lambda: uuid.uuid4().hex,
-            source=self._source, is_gone=is_gone, hurry=hurry, reads=self._reads_in_step,
+            source=self._source, is_gone=is_gone, hurry=hurry, graph_of=self._graph_of,
             log=self._log.logger, lost=self._lakes.lost,
         )  # fmt: skip
-        return Scheduler(self._store, runner, self._clock, owner, graph.share_an_input, self._log.logger, runner.let_go)
+        return Scheduler(self._store, runner, self._clock, owner, self._graph_of, self._log.logger, runner.let_go)
 
     def _others_run(self, job_id: str) -> bool | None:
         """Whether a live runner has the job; None if none has, but one has other jobs, and so may come to this one."""
@@ -397,34 +405,33 @@ class Engine:
         held = [row.id for row in rows if jobs.is_held(row.lease, now_s, LEASE_S, is_gone)]
         return True if job_id in held else None if held else False
 
-    def _reads_in_step(self, rows: Sequence[Row]) -> Reads:
-        return graph.inputs_in_step(rows, self._locations)
-
-    def _reads(self, rows: Sequence[Row]) -> Reads:
-        return graph.inputs_of(rows, self._locations)
+    def _graph_of(self, rows: Sequence[Row]) -> Graph:
+        return Graph(rows, partial(inputs_of, locations=self._locations))
 
     def _locations(self) -> dict[str, str]:
         """Of the registered tables, by the keys of their names."""
         return {name_key(table.name): table.location for table in self.registered() if table.location}
 
-    def _source(self, row: Row, rows: Sequence[Row] | None) -> str:
-        """The generations of other jobs that it reads, if they are live; empty if it reads tables. By these rows, or as
+    def _source(self, row: Row, graph: Graph | None) -> str:
+        """The generations of other jobs that it reads, if they are live; empty if it reads tables. By this graph, or as
         it is now."""
-        names, by_name = graph.names_read(row), graph.by_name(rows or ())
-        below = [self._store.find(name) if rows is None else by_name.get(name_key(name)) for name in names]
-        return " ".join(f"{job.id}-{job.published}" for job in below if job is not None and job.published is not None)
+        found = map(self._store.find, names_read(row)) if graph is None else graph.inputs_by_name(row)
+        return source_of(found)
 
     def _build(self, row: Row) -> BackfillMachine[Any]:
         backfill = self._backfill(row)
         return BackfillMachine(backfill, self._clock, start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S)
 
     def _backfill(self, row: Row) -> Backfill[Any]:
-        definition = graph.definition_of(row)
-        if definition.connection:
-            return self._lake.replicas.build(row, definition)
-        return self._lake.builder.build(
-            row, definition, {table: self._inputs.live(table) for table in definition.tables}
-        )
+        definition = definition_of(row)
+        match definition:
+            case ServerReplicaDefinition():
+                return self._lake.replicas.build(row, definition)
+            case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
+                inputs = {table: self._inputs.live(table) for table in definition.tables}
+                return self._lake.builder.build(row, definition, inputs)
+            case never:
+                assert_never(never)
 
 
 def _made(folder: Path) -> Path:
@@ -446,8 +453,10 @@ def _names(columns: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def _registered(table: Registered) -> Table:
-    try:
-        found = table_from_text(table.definition)
-    except StoreUnreadable as error:
-        return Table(table.name, "", (), (), unreadable=str(error.fact))
-    return Table(table.name, found.location, found.key, found.walk)
+    match table_from_text(table.definition):
+        case Unreadable(fact):
+            return Table(table.name, "", (), (), unreadable=fact)
+        case TableDefinition(location, key, walk):
+            return Table(table.name, location, key, walk)
+        case never:
+            assert_never(never)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from tidefill.errors import NotYet, UnknownTable, UnsupportedQuery
-from tidefill.jobs import graph
-from tidefill.jobs.definitions import JobDefinition, table_from_text
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+    TableDefinition,
+    Unreadable,
+    table_from_text,
+)
+from tidefill.jobs.graph import Graph, definition_of
+from tidefill.jobs.namespace import Registered
 from tidefill.postgres.connections import Databases
 from tidefill.store.sql_store import SqlStore
 
@@ -31,33 +42,47 @@ class Inputs:
         name = ".".join(parts)
         table = self._store.table(name) if len(parts) == 1 else None
         if table is not None:
-            found = table_from_text(table.definition)
+            found = _readable(table)
             return Input(table.name, found.location, found.key, found.walk)
         row = self._store.find(name) if len(parts) == 1 else None
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
-        definition = graph.definition_of(row)
+        definition = definition_of(row)
         if row.published is None:
-            below = None if definition.parts else self._below(definition)
-            return Input(row.name, "", definition.key, made_by=(definition, below))
-        path, in_step = self._lake().warehouse.path(row, row.published), not definition.full
-        return Input(row.name, path, definition.key, null_keys=bool(definition.parts), derived=in_step)
+            return Input(row.name, "", definition.key, made_by=(definition, self._below(definition)))
+        path = self._lake().warehouse.path(row, row.published)
+        match definition:
+            case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+                return Input(row.name, path, definition.key, derived=True)
+            case PlannedViewDefinition():
+                return Input(row.name, path, definition.key, null_keys=True, derived=True)
+            case FullViewDefinition():  # to its readers it is like a table of somebody else
+                return Input(row.name, path, (), null_keys=True)
+            case never:
+                assert_never(never)
 
-    def _below(self, definition: JobDefinition) -> Input:
-        """What a job over one input reads."""
-        if not definition.connection:
-            return self.find((definition.input,))
-        from tidefill.postgres.replica import database_input
+    def _below(self, definition: JobDefinition) -> Input | None:
+        """What a job over one input reads; None for a job over several, whose definition has the types of its
+        columns."""
+        match definition:
+            case ReplicaDefinition() | RowViewDefinition():
+                return self.find((definition.input,))
+            case ServerReplicaDefinition():
+                from tidefill.postgres.replica import database_input
 
-        source = self._databases.source_of(definition)
-        return database_input(source, self._databases.find(source, made=True))
+                source = self._databases.source_of(definition)
+                return database_input(source, self._databases.find(source, made=True))
+            case PlannedViewDefinition() | FullViewDefinition():
+                return None
+            case never:
+                assert_never(never)
 
     def checked(self, parts: tuple[str, ...]) -> Input:
         """The input, if it can be read as it is: what was so when a table was registered may have changed."""
         found = self.find(parts)
         table = self._store.table(found.name)
         if table is not None:
-            self._lake().tables.check_table(table_from_text(table.definition))
+            self._lake().tables.check_table(_readable(table))
         return found
 
     def keyed(self, parts: tuple[str, ...]) -> Input:
@@ -92,9 +117,9 @@ class Inputs:
         """UnsupportedQuery if two replicas of one table of another database come together: they stand at two versions
         of it, and its versions have no numbers by which the replicas could go in step."""
         seen: dict[str, str] = {}
-        rows = graph.by_name(self._store.jobs())
+        graph = Graph(self._store.jobs())
         for table in tables:
-            for source, replica in graph.replicas_below(table, rows).items():
+            for source, replica in graph.replicas_below(table).items():
                 if seen.setdefault(source, replica) != replica:
                     raise UnsupportedQuery(
                         f"{seen[source]} and {replica} are replicas of one table, and may stand at two versions of it",
@@ -113,6 +138,15 @@ class Inputs:
             hint=f'Write [connections.{connection}] with url = "env:VARIABLE" into tidefill.toml. A table of the '
             f"catalog is registered first: {how_to_register(source)}",
         )
+
+
+def _readable(table: Registered) -> TableDefinition:
+    """What was registered. Raises StoreUnreadable, which names the table, if this release cannot read it."""
+    match table_from_text(table.definition):
+        case Unreadable() as unreadable:
+            raise unreadable.error(table.name)
+        case definition:
+            return definition
 
 
 def how_to_register(name: str) -> str:

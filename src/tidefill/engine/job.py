@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidefill.errors import JobFailed, TimedOut, UnknownJob, WrongState
-from tidefill.jobs import graph
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.graph import definition_of, names_read
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Pause
@@ -51,7 +51,7 @@ class Job:
 
     def definition(self) -> JobDefinition:
         """What was created."""
-        return graph.definition_of(self._row())
+        return definition_of(self._row())
 
     def explained(self) -> dict[str, Any] | None:
         """What EXPLAIN said when the job was created, as JSON data; None for a job of a release that did not keep
@@ -137,7 +137,7 @@ class Job:
 
     def _end(self, wish: Callable[[Row], Row], cascade: bool) -> list[Job]:
         self._row()
-        _, *others = self.engine._store.wish_end(self.id, wish, graph.names_read, cascade=cascade)
+        _, *others = self.engine._store.wish_end(self.id, wish, names_read, cascade=cascade)
         return [Job(self.engine, row.id, row.name) for row in others]
 
     def events(self) -> list[tuple[float, str]]:

@@ -1,7 +1,11 @@
-"""What a user created, as the text that the store keeps: a registered table, a replica, a view.
+"""What a user created: a registered table, a replica, a view; and the text that the store keeps of each.
 
 A definition is fixed at creation: what `*` meant then, under which settings the query was written. It reads an input by
 name; the store knows which table or job has the name, and where that lies.
+
+`JobDefinition` is a union of classes. Code that differs by class matches on it and ends in `assert_never`, so a new
+class is an error of the type checker wherever it has to be handled. A text that this release cannot read is a value
+too, `Unreadable`: it stops its own job, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,9 +15,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, TypeAlias, assert_never
 
 from tidefill.errors import StoreUnreadable
+from tidefill.jobs.row import name_key
 
 FORM = 3
 """The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`. What needs nothing of a
@@ -23,10 +28,13 @@ PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
 
 FULL = "anew"
-"""By which name the text knows `JobDefinition.full`: that of the first release."""
+"""The key that marks a `FullViewDefinition` in the text: the first release called it so."""
 
 INPUT = "t"
 """By which name a job over one table knows it; one over several knows them by theirs."""
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+Names: TypeAlias = tuple[str, ...]
 
 
 class Kind(Enum):
@@ -41,8 +49,76 @@ class TableDefinition:
     """A Delta table that somebody else writes. `walk`: the order in which it is filled, if the user gave one."""
 
     location: str
-    key: tuple[str, ...]
-    walk: tuple[str, ...] = ()
+    key: Names
+    walk: Names = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDefinition:
+    """A copy of every column of a table or a job of ours. `input`: its name. `key` and `walk` name columns of both."""
+
+    input: str
+    key: Names
+    walk: Names
+    walk_reason: str
+    semantics: Pairs = ()
+    kind: ClassVar[Kind] = Kind.REPLICA
+
+    @property
+    def tables(self) -> Names:
+        """The names of ours that it reads."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReplicaDefinition:
+    """A copy of every column of a table in another database. `input`: `connection.schema.table`. It is walked along its
+    key. `publication`, `slot`: those that somebody else made for it; empty if the job makes its own."""
+
+    input: str
+    key: Names
+    walk_reason: str
+    connection: str
+    publication: str = ""
+    slot: str = ""
+    semantics: Pairs = ()
+    kind: ClassVar[Kind] = Kind.REPLICA
+
+    @property
+    def walk(self) -> Names:
+        """The order in which it is filled."""
+        return self.key
+
+    @property
+    def tables(self) -> Names:
+        """The names of ours that it reads: none, its table belongs to another database."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowViewDefinition:
+    """A query over one input, row by row, as the user wrote it. `columns`: output name and expression of each, hidden
+    ones too. `reads`: the input's columns that it needs; `known`: all that the input had at the creation. `key` names
+    output columns; `walk` and `input_key` name the input's."""
+
+    input: str
+    sql: str
+    input_key: Names
+    key: Names
+    walk: Names
+    walk_reason: str
+    alias: str = ""
+    columns: Pairs = ()
+    where: str = ""
+    reads: Names = ()
+    semantics: Pairs = ()
+    known: Names = ()
+    kind: ClassVar[Kind] = Kind.VIEW
+
+    @property
+    def tables(self) -> Names:
+        """The names of ours that it reads."""
+        return (self.input,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,51 +129,127 @@ class Part:
 
     occurrence: str
     table: str
-    columns: tuple[tuple[str, str], ...]
-    key: tuple[str, ...]
-    walk: tuple[str, ...] = ()
+    columns: Pairs
+    key: Names
+    walk: Names = ()
     walk_reason: str = ""
     group_columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class JobDefinition:
-    """A query over one input. `columns`: output name and expression of each, hidden ones too; none for a replica, which
-    has whatever its input has. `reads`: the input's columns that it needs; `known`: all that it had at the creation.
-    `key` names output columns; `walk` and `input_key` name the input's. `connection`: that of a table in another
-    database, whose `publication` and `slot` somebody else may have made. `parts`: of a query over several tables, or
-    over groups; then `input`, `walk` and so on are those of the first that is walked, and `columns` have types in place
-    of expressions. `full`: it is computed from nothing at each refresh; its parts are the tables that it reads, none of
-    them walked, and it has no key."""
+class PlannedViewDefinition:
+    """A query over several tables, or over groups, which is compiled into a plan. `columns`: output name and type of
+    each, hidden ones too. `parts`: every occurrence of a table; at least one of them is walked."""
 
-    kind: Kind
-    input: str
     sql: str
-    input_key: tuple[str, ...]
-    key: tuple[str, ...]
-    walk: tuple[str, ...]
-    walk_reason: str
-    alias: str = ""
-    columns: tuple[tuple[str, str], ...] = ()
-    where: str = ""
-    reads: tuple[str, ...] = ()
-    semantics: tuple[tuple[str, str], ...] = ()
-    known: tuple[str, ...] = ()
-    connection: str = ""
-    publication: str = ""
-    slot: str = ""
-    parts: tuple[Part, ...] = ()
-    full: bool = False
+    key: Names
+    columns: Pairs
+    parts: tuple[Part, ...]
+    semantics: Pairs = ()
+    kind: ClassVar[Kind] = Kind.VIEW
 
     @property
-    def tables(self) -> tuple[str, ...]:
-        """All that it reads, each once."""
-        return tuple(dict.fromkeys(part.table for part in self.parts)) or (self.input,)
+    def tables(self) -> Names:
+        """The names of ours that it reads, each once."""
+        return _tables_of(self.parts)
 
-    def same_wish(self, other: JobDefinition) -> bool:
-        """Whether a user who asked for the one has asked for the other; what was worked out from it may differ."""
-        mine, theirs = ((one.kind, one.input.casefold(), one.sql, one.full) for one in (self, other))
-        return mine == theirs
+    @property
+    def walked(self) -> tuple[Part, ...]:
+        """The parts that are filled by chunks."""
+        return tuple(part for part in self.parts if part.walk)
+
+
+@dataclass(frozen=True, slots=True)
+class FullViewDefinition:
+    """A query that is computed from nothing at each refresh (`refresh = full`). `columns`: output name and type of
+    each. `parts`: the tables that it reads, none of them walked. It has no key."""
+
+    sql: str
+    columns: Pairs
+    parts: tuple[Part, ...]
+    semantics: Pairs = ()
+    kind: ClassVar[Kind] = Kind.VIEW
+
+    @property
+    def key(self) -> Names:
+        """No columns: nothing identifies a row."""
+        return ()
+
+    @property
+    def tables(self) -> Names:
+        """The names of ours that it reads, each once."""
+        return _tables_of(self.parts)
+
+
+OverOne: TypeAlias = ReplicaDefinition | ServerReplicaDefinition | RowViewDefinition
+"""A job over one input, row by row."""
+
+JobDefinition: TypeAlias = OverOne | PlannedViewDefinition | FullViewDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A definition that this release cannot read, and why. `tables`: the names of ours that it reads, as far as its
+    text tells: nobody shall take away what a newer release still reads."""
+
+    fact: str
+    detail: str = ""
+    hint: str = ""
+    tables: Names = ()
+
+    def error(self, name: str) -> StoreUnreadable:
+        """What stops the job or the table of that name."""
+        return StoreUnreadable(f"{name}: {self.fact}", detail=self.detail, hint=self.hint)
+
+
+# Wishes.
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWish:
+    """A replica of what has that name, as names are compared."""
+
+    input_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewWish:
+    """A view of that query, refreshed in that way."""
+
+    sql: str
+    full: bool
+
+
+Wish: TypeAlias = ReplicaWish | ViewWish
+"""What a user asked for. What was worked out from it (columns, walks, parts) may differ from time to time."""
+
+
+def wish_of(definition: JobDefinition | Unreadable) -> Wish | None:
+    """What the user asked for; None if that cannot be read."""
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            return wish_for_replica(definition.input)
+        case RowViewDefinition() | PlannedViewDefinition():
+            return ViewWish(definition.sql, full=False)
+        case FullViewDefinition():
+            return ViewWish(definition.sql, full=True)
+        case Unreadable():
+            return None
+        case never:
+            assert_never(never)
+
+
+def wish_for_replica(source: str) -> ReplicaWish:
+    """The wish for a replica of the table or the job of that name; names do not differ by case."""
+    return ReplicaWish(name_key(source))
+
+
+def same_wish(wish: Wish, definition: JobDefinition | Unreadable) -> bool:
+    """Whether the user who made this wish gets this definition. Of one that cannot be read that is not known: no."""
+    return wish_of(definition) == wish
+
+
+# Texts.
 
 
 def table_to_text(table: TableDefinition) -> str:
@@ -106,56 +258,119 @@ def table_to_text(table: TableDefinition) -> str:
 
 
 @lru_cache(PARSED_MAX)
-def table_from_text(text: str) -> TableDefinition:
+def table_from_text(text: str) -> TableDefinition | Unreadable:
     """The inverse of `table_to_text`. Each text is parsed once."""
-    data = _parsed(text)
     try:
+        data = _parsed(text)
         return TableDefinition(str(data["location"]), tuple(data["key"]), tuple(data["walk"]))
+    except StoreUnreadable as error:
+        return Unreadable(error.fact, error.detail, error.hint)
     except (KeyError, TypeError) as error:
-        raise _unreadable(repr(error)) from error
+        return _unreadable(repr(error))
+
+
+_BLANK = {
+    "alias": "", "columns": (), "connection": "", "input_key": (), "key": (), "known": (), "publication": "",
+    "reads": (), "semantics": (), "slot": "", "walk": (), "walk_reason": "", "where": "",
+}  # fmt: skip
+"""The fields that every text has, whatever it defines: the first release had one class for all."""
 
 
 def job_to_text(job: JobDefinition) -> str:
-    """The text for the store."""
-    form = _form(job)
-    data = {"form": form, **asdict(job), "kind": job.kind.value}
-    data[FULL] = data.pop("full")
-    for part in data["parts"] if form < 3 else ():
+    """The text for the store, in the oldest form that has all of it."""
+    form, more = _form_and_more(job)
+    data = {**_BLANK, **asdict(job), **more, "form": form, "kind": job.kind.value}
+    for part in data.get("parts", ()) if form < 3 else ():
         del part["group_columns"]
-    newer = ("parts", FULL)
-    return json.dumps({name: value for name, value in data.items() if name not in newer or value}, sort_keys=True)
+    return json.dumps(data, sort_keys=True)
 
 
-def _form(job: JobDefinition) -> int:
-    """The oldest that has all of it. A release that does not know of groups would cut them."""
-    if job.full or any(part.group_columns for part in job.parts):
-        return 3
-    return 2 if job.parts else 1
+def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
+    """The oldest form that has all of the definition, and what the text says beside its fields. Of a planned view
+    that is the first part that is walked."""
+    match job:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            return 1, {"sql": job.input, "input_key": job.key, "walk": job.walk}
+        case RowViewDefinition():
+            return 1, {}
+        case PlannedViewDefinition():
+            first = job.walked[0]
+            more = {"input": first.table, "input_key": first.key, "walk": first.walk, "walk_reason": first.walk_reason}
+            # A release that does not know of groups would cut them.
+            return 3 if any(part.group_columns for part in job.parts) else 2, more
+        case FullViewDefinition():
+            return 3, {"input": job.parts[0].table, FULL: True}
+        case never:
+            assert_never(never)
 
 
 @lru_cache(PARSED_MAX)
-def job_from_text(text: str) -> JobDefinition:
+def job_from_text(text: str) -> JobDefinition | Unreadable:
     """The inverse of `job_to_text`. Each text is parsed once."""
-    data = _parsed(text)
     try:
-        pairs = {name: tuple((str(a), str(b)) for a, b in data[name]) for name in ("columns", "semantics")}
-        names = {name: tuple(map(str, data[name])) for name in ("input_key", "key", "walk", "reads")}
-        names["known"] = tuple(map(str, data.get("known", ())))
-        texts = {name: str(data[name]) for name in ("input", "sql", "walk_reason", "alias", "where")}
-        texts |= {name: str(data.get(name, "")) for name in ("connection", "publication", "slot")}
-        parts = tuple(map(_part, data.get("parts", ())))
-        full = bool(data.get(FULL, False))
-        return JobDefinition(kind=Kind(data["kind"]), parts=parts, full=full, **texts, **names, **pairs)  # type: ignore[arg-type]
+        return _job(_parsed(text))
+    except StoreUnreadable as error:
+        return Unreadable(error.fact, error.detail, error.hint, _tables_told(text))
     except (KeyError, TypeError, ValueError) as error:
-        raise _unreadable(repr(error)) from error
+        return _unreadable(repr(error), _tables_told(text))
 
 
-def tables_in(text: str) -> tuple[str, ...]:
-    """The names of ours that a job reads, by its definition; a table of another database has none. Of a definition that
-    this release cannot read, those that can be told: nobody shall take away what a newer release still reads."""
-    with suppress(StoreUnreadable):
-        job = job_from_text(text)
-        return () if job.connection else job.tables
+def _job(data: dict[str, Any]) -> JobDefinition:
+    kind, semantics, key = Kind(data["kind"]), _pairs(data["semantics"]), _names(data["key"])
+    match kind:
+        case Kind.REPLICA:
+            return _replica(data, key, semantics)
+        case Kind.VIEW:
+            return _view(data, key, semantics)
+        case never:
+            assert_never(never)
+
+
+def _replica(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:
+    source, reason = str(data["input"]), str(data["walk_reason"])
+    connection, publication, slot = (str(data.get(name, "")) for name in ("connection", "publication", "slot"))
+    if connection:
+        return ServerReplicaDefinition(source, key, reason, connection, publication, slot, semantics)
+    return ReplicaDefinition(source, key, _names(data["walk"]), reason, semantics)
+
+
+def _view(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:
+    parts = tuple(map(_part, data.get("parts", ())))
+    sql, columns = str(data["sql"]), _pairs(data["columns"])
+    if data.get(FULL, False):
+        if not parts:
+            raise ValueError("it reads no table")
+        return FullViewDefinition(sql, columns, parts, semantics)
+    if parts:
+        if not any(part.walk for part in parts):
+            raise ValueError("no part is walked")
+        return PlannedViewDefinition(sql, key, columns, parts, semantics)
+    names = {name: _names(data[name]) for name in ("input_key", "walk", "reads")}
+    texts = {name: str(data[name]) for name in ("input", "walk_reason", "alias", "where")}
+    known = _names(data.get("known", ()))
+    return RowViewDefinition(sql=sql, key=key, columns=columns, semantics=semantics, known=known, **names, **texts)  # type: ignore[arg-type]
+
+
+def _part(data: dict[str, Any]) -> Part:
+    columns, key, walk = _pairs(data["columns"]), _names(data["key"]), _names(data["walk"])
+    reason, group_columns = str(data["walk_reason"]), int(data.get("group_columns", 0))
+    return Part(str(data["occurrence"]), str(data["table"]), columns, key, walk, reason, group_columns)
+
+
+def _pairs(data: Any) -> Pairs:
+    return tuple((str(one), str(other)) for one, other in data)
+
+
+def _names(data: Any) -> Names:
+    return tuple(map(str, data))
+
+
+def _tables_of(parts: tuple[Part, ...]) -> Names:
+    return tuple(dict.fromkeys(part.table for part in parts))
+
+
+def _tables_told(text: str) -> Names:
+    """The names of ours that a text names which cannot be read; a table of another database has none."""
     with suppress(ValueError, TypeError, KeyError, AttributeError):
         data = json.loads(text)
         names = [part["table"] for part in data.get("parts", ())] or [data["input"]]
@@ -163,20 +378,14 @@ def tables_in(text: str) -> tuple[str, ...]:
     return ()
 
 
-def _part(data: dict[str, Any]) -> Part:
-    columns = tuple((str(name), str(kind)) for name, kind in data["columns"])
-    key, walk = (tuple(map(str, data[name])) for name in ("key", "walk"))
-    reason, group_columns = str(data["walk_reason"]), int(data.get("group_columns", 0))
-    return Part(str(data["occurrence"]), str(data["table"]), columns, key, walk, reason, group_columns)
-
-
 def _parsed(text: str) -> dict[str, Any]:
+    """The JSON object; StoreUnreadable if it is none, or of a newer form."""
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise _unreadable(str(error)) from error
+        raise StoreUnreadable(_FACT, detail=str(error), hint=_HINT) from error
     if not isinstance(data, dict) or not isinstance(data.get("form"), int):
-        raise _unreadable(text[:200])
+        raise StoreUnreadable(_FACT, detail=text[:200], hint=_HINT)
     if data["form"] > FORM:
         raise StoreUnreadable(
             f"a definition in the store has form {data['form']}, this release knows {FORM}",
@@ -185,6 +394,9 @@ def _parsed(text: str) -> dict[str, Any]:
     return data
 
 
-def _unreadable(detail: str) -> StoreUnreadable:
-    hint = "Restore the store from a backup, or drop what was defined and define it again."
-    return StoreUnreadable("a definition in the store cannot be read", detail=detail, hint=hint)
+_FACT = "a definition in the store cannot be read"
+_HINT = "Restore the store from a backup, or drop what was defined and define it again."
+
+
+def _unreadable(detail: str, tables: Names = ()) -> Unreadable:
+    return Unreadable(_FACT, detail, _HINT, tables)

@@ -1,122 +1,176 @@
 """Who reads whom: the jobs of a store as a graph, by the names in their definitions.
 
-All functions take the rows of the store as the caller has read them. A job whose definition this release cannot read
-has no inputs here: it says so itself in its own turn, and stops nobody else.
+A `Graph` is made from the rows of one read of the store and passed down to all who ask in that round. A job whose
+definition this release cannot read has no inputs in it: that job says so itself in its own turn, and stops nobody else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeAlias, assert_never
 
-from tidefill.errors import StoreUnreadable
-from tidefill.jobs.agreement import Reads
-from tidefill.jobs.definitions import INPUT, JobDefinition, job_from_text, tables_in
+from tidefill.jobs import agreement
+from tidefill.jobs.agreement import Node, Reads
+from tidefill.jobs.definitions import (
+    INPUT,
+    FullViewDefinition,
+    JobDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+    Unreadable,
+    job_from_text,
+)
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, name_key
 
 
 def definition_of(row: Job) -> JobDefinition:
-    """What was created; StoreUnreadable names the job."""
-    try:
-        return job_from_text(row.definition)
-    except StoreUnreadable as error:
-        raise StoreUnreadable(f"{row.name}: {error.fact}", detail=error.detail, hint=error.hint) from error
-
-
-def is_defined_as(same: Callable[[JobDefinition], bool], row: Job) -> bool:
-    """Whether the definition of the job is the `same`; of a definition that cannot be read that is not known."""
-    with suppress(StoreUnreadable):
-        return same(job_from_text(row.definition))
-    return False
+    """What was created. Raises StoreUnreadable, which names the job, if this release cannot read it."""
+    match job_from_text(row.definition):
+        case Unreadable() as unreadable:
+            raise unreadable.error(row.name)
+        case definition:
+            return definition
 
 
 def names_read(row: Job) -> tuple[str, ...]:
-    """The names of tables and jobs that a job reads. A table of another database has no name here."""
-    return tables_in(row.definition)
+    """The names of tables and jobs that a job reads. A table of another database has no name here. Of a definition that
+    this release cannot read: the names that its text tells."""
+    return job_from_text(row.definition).tables
 
 
-def by_name(rows: Iterable[Job]) -> dict[str, Job]:
-    """The jobs by the keys of their names; a dropped one has no name."""
-    return {name_key(row.name): row for row in rows if row.life is not Life.DROPPED}
+def source_of(inputs: Iterable[Job | None]) -> str:
+    """The generations of these jobs that are live, as one text: it changes when one of them is built anew. None: a name
+    that no job has."""
+    return " ".join(f"{job.id}-{job.published}" for job in inputs if job is not None and job.published is not None)
 
 
-def in_order(rows: Sequence[Job]) -> list[Job]:
-    """The same rows, such that what is read comes before what reads it. (No store makes a cycle; rows of one would come
-    as they are.)"""
-    named = by_name(rows)
-    by_id = {row.id: row for row in rows}
-    graph = {
-        row.id: [named[key].id for key in map(name_key, names_read(row)) if key in named]
-        if row.life is not Life.DROPPED
-        else []
-        for row in rows
-    }
-    try:
-        return [by_id[job_id] for job_id in TopologicalSorter(graph).static_order()]
-    except CycleError:
-        return list(rows)
-
-
-def share_an_input(worked: Job, other: Job) -> bool:
-    """Whether the other reads what this one has made or reads too, or made what this one reads: then the other may wait
-    for this one to come to the same version."""
-    around = {name_key(worked.name), *map(name_key, names_read(worked))}
-    return not around.isdisjoint((name_key(other.name), *map(name_key, names_read(other))))
-
-
-def replicas_below(table: str, rows: Mapping[str, Job]) -> dict[str, str]:
-    """The replicas from which the table or the job of that name comes, by the table of another database that each is
-    made from. `rows`: as `by_name` gives them."""
-    below = (rows[name] for name in {name_key(table), *_all_below(table, rows)} if name in rows)
-    return {name_key(definition_of(row).input): row.name for row in below if definition_of(row).connection}
-
-
-def _all_below(name: str, rows: Mapping[str, Job]) -> frozenset[str]:
-    """The names that it reads, however far below."""
-    found, ahead = set[str](), [name_key(name)]
-    while ahead:
-        row = rows.get(ahead.pop())
-        new = {name_key(one) for one in (() if row is None else names_read(row))} - found
-        found |= new
-        ahead += new
-    return frozenset(found)
-
-
-def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]]) -> Reads:
+def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]] = dict) -> Reads:
     """What each of these jobs reads: other jobs by id, or tables by where they are, because two names may mean one
     table. `locations`: of the registered tables, by the keys of their names; asked for only if a job reads several."""
     ids = {name_key(row.name): row.id for row in rows}
-    definitions: dict[str, JobDefinition] = {}
-    for row in rows:
-        with suppress(StoreUnreadable):
-            definitions[row.id] = job_from_text(row.definition)
-    several = any(len(definition.tables) > 1 for definition in definitions.values())
+    definitions = {row.id: job_from_text(row.definition) for row in rows}
+    several = any(len(one.tables) > 1 for one in definitions.values() if not isinstance(one, Unreadable))
     places = locations() if several else {}
 
-    def node(name: str) -> str:
+    def node(name: str) -> Node:
         key = name_key(name)
         return ids.get(key) or places.get(key, key)
 
-    def inputs(definition: JobDefinition) -> dict[str, str]:
-        names = () if definition.connection else definition.tables
-        return {name if definition.parts else INPUT: node(name) for name in names}
+    def inputs(definition: JobDefinition) -> dict[str, Node]:
+        match definition:
+            case ServerReplicaDefinition():
+                return {}
+            case ReplicaDefinition() | RowViewDefinition():
+                return {INPUT: node(definition.input)}
+            case PlannedViewDefinition() | FullViewDefinition():
+                return {name: node(name) for name in definition.tables}
+            case never:
+                assert_never(never)
 
-    return {job: inputs(definition) for job, definition in definitions.items()}
+    return {job: inputs(one) for job, one in definitions.items() if not isinstance(one, Unreadable)}
 
 
-def inputs_in_step(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]]) -> Reads:
-    """The same, for those who go in step. A view with `refresh = full` goes at its own pace, and nobody waits for it:
-    its readers read it like a table. What it reads itself has to come to versions that it can take together."""
-    outside = {row.id: f"anew {row.id}" for row in rows if _is_full(row)}
-    return {
-        job: {table: outside.get(node, node) for table, node in reads.items()}
-        for job, reads in inputs_of(rows, locations).items()
-    }
+@dataclass(frozen=True)
+class Graph:
+    """The jobs of one read of the store. `rows`: all of them, those that are dropped too. `reads_of`: what each of
+    these jobs reads. What follows from the rows is worked out when it is first asked for, and once."""
+
+    rows: Sequence[Job] = ()
+    reads_of: Callable[[Sequence[Job]], Reads] = inputs_of
+
+    @cached_property
+    def by_id(self) -> Mapping[Node, Job]:
+        """All rows by the ids of the jobs."""
+        return {row.id: row for row in self.rows}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Job]:
+        """The jobs by the keys of their names; a dropped one has no name."""
+        return {name_key(row.name): row for row in self.rows if row.life is not Life.DROPPED}
+
+    @cached_property
+    def reads(self) -> Reads:
+        """What each job reads that is not dropped."""
+        return self.reads_of([row for row in self.rows if row.life is not Life.DROPPED])
+
+    @cached_property
+    def reads_in_step(self) -> Reads:
+        """The same, for those who go in step. A view with `refresh = full` goes at its own pace, and nobody waits for
+        it: its readers read it like a table. What it reads itself has to come to versions that it can take together."""
+        outside = {row.id: f"anew {row.id}" for row in self.rows if _is_full(row)}
+        return {
+            job: {table: outside.get(node, node) for table, node in reads.items()} for job, reads in self.reads.items()
+        }
+
+    @cached_property
+    def members(self) -> Mapping[Node, frozenset[Node]]:
+        """Of each base, the jobs that go by its ticks."""
+        return agreement.in_step(self.reads_in_step)
+
+    @cached_property
+    def are_read(self) -> frozenset[Node]:
+        """The jobs and tables that somebody reads who goes in step."""
+        return frozenset(node for below in self.reads_in_step.values() for node in below.values())
+
+    def order(self) -> list[Job]:
+        """All rows, such that what is read comes before what reads it. (No store makes a cycle; rows of one would come
+        as they are.)"""
+        nodes = {row.id: [job.id for job in self.inputs_by_name(row) if job is not None] for row in self.rows}
+        try:
+            return [self.by_id[job_id] for job_id in TopologicalSorter(nodes).static_order()]
+        except CycleError:
+            return list(self.rows)
+
+    def inputs_by_name(self, row: Job) -> list[Job | None]:
+        """The jobs that have the names that the job reads; None for a name that no job has. A dropped job reads
+        nothing."""
+        return [] if row.life is Life.DROPPED else [self.by_name.get(name_key(name)) for name in names_read(row)]
+
+    def inputs(self, job_id: Node) -> list[Job]:
+        """The jobs that the job reads."""
+        return [self.by_id[node] for node in self.reads.get(job_id, {}).values() if node in self.by_id]
+
+    def blocked_by(self, job_id: Node) -> Job | None:
+        """A job below it, however far, that stands still; None if none does."""
+        return agreement.blocked_by(job_id, self.reads, self.by_id)
+
+    def woken_by(self, worked: Job) -> list[Job]:
+        """The jobs that may have something to do because this one had: they read what it has made or reads too, or made
+        what it reads, and so may wait for it to come to the same version."""
+        around = {name_key(worked.name), *map(name_key, names_read(worked))}
+        others = (row for row in self.rows if row.id != worked.id)
+        return [row for row in others if not around.isdisjoint(map(name_key, (row.name, *names_read(row))))]
+
+    def replicas_below(self, table: str) -> dict[str, str]:
+        """The replicas from which the table or the job of that name comes, by the table of another database that each
+        is made from. Raises StoreUnreadable if a definition below cannot be read."""
+        found = dict[str, str]()
+        for row in (self.by_name[name] for name in self._all_below(table) if name in self.by_name):
+            definition = definition_of(row)
+            if isinstance(definition, ServerReplicaDefinition):
+                found[name_key(definition.input)] = row.name
+        return found
+
+    def _all_below(self, name: str) -> frozenset[str]:
+        """The key of the name, and those of the names that its job reads, however far below."""
+        found, ahead = {name_key(name)}, [name_key(name)]
+        while ahead:
+            row = self.by_name.get(ahead.pop())
+            new = {name_key(one) for one in (() if row is None else names_read(row))} - found
+            found |= new
+            ahead += new
+        return frozenset(found)
+
+
+GraphOf: TypeAlias = Callable[[Sequence[Job]], Graph]
+"""The graph of the rows that a read of the store gave."""
 
 
 def _is_full(row: Job) -> bool:
-    with suppress(StoreUnreadable):
-        return job_from_text(row.definition).full
-    return False
+    return isinstance(job_from_text(row.definition), FullViewDefinition)

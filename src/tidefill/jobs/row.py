@@ -196,14 +196,22 @@ def wish_settings(settings: Settings) -> Callable[[Job], Job]:
     return wished
 
 
+def settings_error(job: Job) -> StoreUnreadable | None:
+    """What stops the job if this release cannot read its settings; None if it can."""
+    if not job.unread_settings:
+        return None
+    return StoreUnreadable(
+        f"the settings of {job.name} cannot be read",
+        detail=job.unread_settings,
+        hint="A newer release of Tidefill wrote them: use that release, or drop the job.",
+    )
+
+
 def check_settings(job: Job) -> None:
-    """StoreUnreadable if this release cannot read the job's settings."""
-    if job.unread_settings:
-        raise StoreUnreadable(
-            f"the settings of {job.name} cannot be read",
-            detail=job.unread_settings,
-            hint="A newer release of Tidefill wrote them: use that release, or drop the job.",
-        )
+    """Raises StoreUnreadable if this release cannot read the job's settings."""
+    error = settings_error(job)
+    if error is not None:
+        raise error
 
 
 def wish_resync(job: Job) -> Job:

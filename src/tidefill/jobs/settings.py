@@ -6,11 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, assert_never
 
 from tidefill.errors import InvalidSetting
 from tidefill.jobs.amounts import seconds_of, size_of
-from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+)
 from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
@@ -67,15 +74,24 @@ def _bytes(name: str, size: object) -> int | None:
 
 def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
     """InvalidSetting for settings that would say nothing of such a job, or that would have us drop what is not ours."""
+    match definition:
+        case ServerReplicaDefinition():
+            unused, slot = frozenset[str](), definition.slot
+        case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition():
+            unused, slot = frozenset(SIZES), ""
+        case FullViewDefinition():
+            unused, slot = frozenset((*SIZES, *OF_CHUNKS)), ""
+        case never:
+            assert_never(never)
     for name in asked:
-        if name in SIZES and not definition.connection:
+        if name in unused and name in SIZES:
             raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
-        if name == "wal_limit" and definition.slot:
+        if name == "wal_limit" and slot:
             raise InvalidSetting(
-                f"wal_limit would drop the slot {definition.slot}, which somebody else made",
+                f"wal_limit would drop the slot {slot}, which somebody else made",
                 hint="Set max_slot_wal_keep_size on the server instead.",
             )
-        if name in OF_CHUNKS and definition.full:
+        if name in unused:
             raise InvalidSetting(
                 f"{name} is for what is filled in chunks; this view is computed whole", hint="Leave it out."
             )

@@ -22,11 +22,11 @@ from tidefill.core.step import StepKind
 from tidefill.core.version import Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.errors import StateUnreadable, StoreUnreadable
-from tidefill.jobs.definitions import job_from_text
+from tidefill.jobs.definitions import Unreadable, job_from_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.plain_json import plain
-from tidefill.jobs.row import Doing, Failure, Job, Pause, Settings, check_settings
+from tidefill.jobs.row import Doing, Failure, Job, Pause, Settings, settings_error
 
 NOT_STARTED, DONE = "not started", "done"
 UNKNOWN = "unknown"  # the kind of a job whose definition cannot be read
@@ -171,12 +171,14 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
 
 def _kind(row: Job) -> tuple[str, Failure | None]:
     """What the job makes, and why this release cannot run it, if it cannot."""
-    try:
-        kind = job_from_text(row.definition).kind.value
-        check_settings(row)
-        return kind, None
-    except StoreUnreadable as error:
-        return UNKNOWN, Failure(error.code, error.fact, error.detail, error.hint)
+    match job_from_text(row.definition):
+        case Unreadable(fact, detail, hint):
+            return UNKNOWN, Failure(StoreUnreadable.code, fact, detail, hint)
+        case definition:
+            error = settings_error(row)
+            if error is None:
+                return definition.kind.value, None
+            return UNKNOWN, Failure(error.code, error.fact, error.detail, error.hint)
 
 
 def _doing(doing: Doing, now_s: float) -> DoingStatus:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tidefill.core.budget import Kept
 from tidefill.errors import BadInput, NotOurs, RetryLater, TidefillError, Unavailable
 from tidefill.extras import with_extra
-from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.definitions import ServerReplicaDefinition
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 
@@ -116,7 +116,9 @@ class Databases:
             from tidefill.postgres.reader import check_reader
         check_reader(session, self._server(source.connection))
 
-    def upstream(self, session: SparkSession, job: Job, definition: JobDefinition) -> PostgresUpstream[DataFrame]:
+    def upstream(
+        self, session: SparkSession, job: Job, definition: ServerReplicaDefinition
+    ) -> PostgresUpstream[DataFrame]:
         """What the job's generation reads."""
         with with_extra("postgres"):
             from tidefill.postgres.reader import SparkReader
@@ -129,7 +131,7 @@ class Databases:
             own_slot=not source.slot, own_publication=not source.publication,
         )  # fmt: skip
 
-    def source_of(self, definition: JobDefinition) -> Source:
+    def source_of(self, definition: ServerReplicaDefinition) -> Source:
         """The table that a replica is of."""
         found = self.source(definition.input, definition.publication, definition.slot)
         if found is None:
@@ -139,7 +141,7 @@ class Databases:
             )
         return found
 
-    def head(self, definition: JobDefinition) -> Snapshot:
+    def head(self, definition: ServerReplicaDefinition) -> Snapshot:
         """What the server shows now."""
         with with_extra("postgres"):
             from tidefill.postgres.head import newest_snapshot

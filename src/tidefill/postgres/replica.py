@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from tidefill.delta.build import Builder
-from tidefill.delta.explained import Explained
+from tidefill.delta.explain_result import Explained
 from tidefill.delta.inputs import Input, Size, Tables, frozen, row_wise
 from tidefill.delta.refusals import refuse_columns, refuse_names
-from tidefill.jobs.definitions import INPUT, JobDefinition, Kind
+from tidefill.jobs.definitions import INPUT, ServerReplicaDefinition
 from tidefill.jobs.row import Job
 from tidefill.postgres.connections import Databases, Found, Source
 from tidefill.run.backfill import Backfill
@@ -31,16 +31,16 @@ class Replicas:
         refuse_names(source.name, schema, 'Rename them on the server: ALTER TABLE ... RENAME COLUMN "a b" TO a_b.')
         refuse_columns(schema)
         semantics = frozen(Semantics.of(self._tables.spark))
-        definition = JobDefinition(
-            Kind.REPLICA, source.name, source.name, found.key, found.key, found.key, found.walk_reason,
-            semantics=semantics, connection=source.connection, publication=source.publication, slot=source.slot,
+        definition = ServerReplicaDefinition(
+            source.name, found.key, found.walk_reason,
+            source.connection, source.publication, source.slot, semantics,
         )  # fmt: skip
         inputs = (Size(source.name, found.rows),)
         return Explained(
             definition, True, found.rows, schema, found.notices, inputs=inputs, slots_left=found.slots_left
         )
 
-    def build(self, job: Job, definition: JobDefinition) -> Backfill[DataFrame]:
+    def build(self, job: Job, definition: ServerReplicaDefinition) -> Backfill[DataFrame]:
         """The machine of the generation of a replica of a table in another database."""
         session = self._tables.session_with(dict(definition.semantics))
         source = self.databases.source_of(definition)
@@ -48,7 +48,15 @@ class Replicas:
         derivation = row_wise(definition, self._tables.empty(found, session))
         schema = derivation.nothing().schema
         upstream = self.databases.upstream(session, job, definition)
-        return self._builder.machine(job, definition, session, {INPUT: upstream}, derivation, schema)
+        return self._builder.machine(
+            job,
+            definition.key,
+            session,
+            {INPUT: upstream},
+            derivation,
+            schema,
+            by_key=definition.walk == definition.key,
+        )
 
 
 def database_input(source: Source, found: Found) -> Input:

@@ -7,12 +7,11 @@ job has none any more when it has come to it, or will not come any nearer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from tidefill.core.reasons import Reason
 from tidefill.core.version import Number, Point
-from tidefill.jobs import agreement, graph
-from tidefill.jobs.agreement import Reads
+from tidefill.jobs.graph import Graph
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.row import Job, Pause
@@ -30,25 +29,18 @@ Goal = Mapping[str, Point]
 
 
 class CatchUp:
-    """One catch-up. `reads`: what each of these jobs reads. `heads`: the newest versions of what a job reads; None if
-    one of them is not live, and so (its turn came first) will not be soon."""
+    """One catch-up. `heads`: the newest versions of what a job reads; None if one of them is not live, and so (its turn
+    came first) will not be soon."""
 
-    def __init__(
-        self,
-        store: Store,
-        scheduler: Scheduler,
-        reads: Callable[[Sequence[Job]], Reads],
-        heads: Callable[[Job], Goal | None],
-    ) -> None:
+    def __init__(self, store: Store, scheduler: Scheduler, heads: Callable[[Job], Goal | None]) -> None:
         self._store = store
         self._scheduler = scheduler
-        self._reads = reads
         self._heads = heads
         self._goals: dict[str, Goal | None] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Take turns until no job has a goal any more, or until told to stop."""
-        self._goals = {row.id: None for row in graph.in_order(self._store.jobs())}
+        self._goals = {row.id: None for row in self._scheduler.look().order()}
         with self._scheduler.alive():
             for _ in range(ROUNDS_MAX):
                 turns = self._round(stop)
@@ -60,21 +52,20 @@ class CatchUp:
                     stop.wait(min([POLL_S, *(turn.again_in_s or POLL_S for turn in turns)]))
 
     def _round(self, stop: threading.Event) -> list[Turn]:
-        turns, rows = list[Turn](), self._store.jobs()
+        turns, graph = list[Turn](), self._scheduler.look()
         for job_id in tuple(self._goals):
             if not stop.is_set():
-                turns.append(self._approach(job_id, rows))
-                rows = self._store.jobs() if turns[-1].worked else rows
+                turns.append(self._approach(job_id, graph))
+                graph = self._scheduler.look() if turns[-1].worked else graph
         return turns
 
-    def _approach(self, job_id: str, seen: Sequence[Job]) -> Turn:
+    def _approach(self, job_id: str, graph: Graph) -> Turn:
         """One turn, if the job may come nearer to its goal by it."""
-        rows = {row.id: row for row in seen}
-        row, reads = rows.get(job_id), self._reads([row for row in rows.values() if row.life is not Life.DROPPED])
+        row = graph.by_id.get(job_id)
         if row is None or stands_still(row):
             del self._goals[job_id]
             return Turn(False)
-        below = [rows[node] for node in reads.get(job_id, {}).values() if node in rows]
+        below = graph.inputs(job_id)
         if any(other.published is None and other.id in self._goals for other in below):
             return Turn(False)
         if self._goals[job_id] is None and not ends(row) and not any(other.id in self._goals for other in below):
@@ -82,9 +73,9 @@ class CatchUp:
             if self._goals[job_id] is None:
                 del self._goals[job_id]
                 return Turn(False)
-        turn, goal, after = self._scheduler.turn(row, seen), self._goals[job_id], self._store.job(job_id)
+        turn, goal, after = self._scheduler.turn(row, graph), self._goals[job_id], self._store.job(job_id)
         swept = row.life is Life.DROPPED and not turn.worked
-        rests = not turn.worked and agreement.blocked_by(job_id, reads, rows) is not None
+        rests = not turn.worked and graph.blocked_by(job_id) is not None
         if after is None or swept or (goal is not None and (reached(after, goal) or rests)):
             del self._goals[job_id]
         return turn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 from tidefill.core.confirm import anchor_from_text
@@ -11,43 +10,28 @@ from tidefill.core.state import Table
 from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.errors import StateUnreadable
 from tidefill.jobs import agreement as ticks
-from tidefill.jobs.agreement import Group, Node, Readable, Reads
-from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.agreement import Group, Readable
+from tidefill.jobs.graph import Graph
 from tidefill.jobs.row import Job
 from tidefill.ports.store import Store
 
 ANCHORS_MAX = 1024  # of as many jobs it is known without a parse from which versions they come
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """All jobs, and what follows from them alone."""
-
-    jobs: Sequence[Job] = ()
-    rows: Mapping[Node, Job] = field(default_factory=dict)
-    reads: Reads = field(default_factory=dict)
-    in_step: Mapping[Node, frozenset[Node]] = field(default_factory=dict)
-
-
 class Ticking:
-    """`reads`: what each of these jobs reads."""
+    """Moves the ticks of this store, and says how far a job may go by them."""
 
-    def __init__(self, store: Store, reads: Callable[[Sequence[Job]], Reads]) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._reads = reads
-        self._seen = _Seen()
 
-    def group(self, job: Job, jobs: Sequence[Job] | None = None) -> Group:
-        """The job among all others: as they are now, or as somebody has just read them. What follows from `jobs` alone
-        is worked out once for all that are asked for with the same ones."""
-        if jobs is None or jobs is not self._seen.jobs:
-            self._seen = self._look(self._store.jobs() if jobs is None else jobs)
-        rows, reads, in_step = self._seen.rows, self._seen.reads, self._seen.in_step
-        read = any(job.id in below.values() for below in reads.values())
+    def group(self, job: Job, graph: Graph) -> Group:
+        """The job among all others."""
+        rows, reads = graph.by_id, graph.reads_in_step
+        read = job.id in graph.are_read
         if not reads.get(job.id):
             return Group(read=read)
         blocked_by = ticks.blocked_by(job.id, reads, rows)
-        members = {base: those for base, those in in_step.items() if job.id in those}
+        members = {base: those for base, those in graph.members.items() if job.id in those}
         if not members:
             return Group(blocked_by=blocked_by, read=read)
         waited_for = {
@@ -59,11 +43,6 @@ class Ticking:
         together |= {one for one in reads if not ticks.meets(one, reads).isdisjoint(members)}
         target_lag_s = min(rows[one].settings.target_lag_s for one in together)
         return Group(True, waited_for, blocked_by, target_lag_s, read, partial(self.allowed, waited_for))
-
-    def _look(self, jobs: Sequence[Job]) -> _Seen:
-        rows = {row.id: row for row in jobs if row.life is not Life.DROPPED}
-        reads = self._reads(list(rows.values()))
-        return _Seen(jobs, rows, reads, ticks.in_step(reads))
 
     def allowed(
         self,

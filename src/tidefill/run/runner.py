@@ -12,7 +12,7 @@ The runner knows no kind of machine (`ports.machine`): it carries the machine's 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
@@ -32,7 +32,8 @@ from tidefill.errors import (
     UnknownJob,
 )
 from tidefill.jobs import row as jobs
-from tidefill.jobs.agreement import Group, Reads, stands
+from tidefill.jobs.agreement import Group, stands
+from tidefill.jobs.graph import Graph, GraphOf
 from tidefill.jobs.lifecycle import Event, Life
 from tidefill.jobs.row import Job, Pause
 from tidefill.ports.clock import Clock
@@ -74,18 +75,18 @@ class Runner:
         owner: str,
         new_uuid: Callable[[], str],
         *,
-        source: Callable[[Job, Sequence[Job] | None], str] = lambda *_: "",
+        source: Callable[[Job, Graph | None], str] = lambda *_: "",
         is_gone: Callable[[str], bool] = lambda _: False,
         hurry: bool = False,
-        reads: Callable[[Sequence[Job]], Reads] = lambda _: {},
+        graph_of: GraphOf = Graph,
         log: logging.Logger = LOG,
         lost: Callable[[Exception], RetryLater | None] = lambda _: None,
         retires: Retires = lambda _: None,
     ) -> None:
-        """`source`: what it is that a job reads, by these rows or now; empty if that cannot be replaced, or is not
+        """`source`: what it is that a job reads, by this graph or now; empty if that cannot be replaced, or is not
         there. `is_gone`: whether another owner is known to be no more. `hurry`: no job waits for its target lag.
-        `reads`: what each of these jobs reads. `lost`: what to raise if the error came because the engine under all
-        machines is gone; SparkLost ends the run. `retires`: what has to happen before a job's resources are removed."""
+        `graph_of`: who reads whom, by the store's rows. `lost`: what to raise if the engine under all machines is gone;
+        SparkLost ends the run. `retires`: what has to happen before a job's resources are removed."""
         self._store = store
         self._clock = clock
         self._build = build
@@ -97,19 +98,20 @@ class Runner:
         self._log = log
         self._lost = lost
         self._retires = retires
-        self._ticking = Ticking(store, reads)
+        self._graph_of = graph_of
+        self._ticking = Ticking(store)
         self._memory = Memory()
         self._rows = Rows(store, clock, log)
         self._reporting = Reporting(clock, self._rows)
         self._making = Making(store, self._rows, resources)
         self._going_live = GoingLive(clock, self._rows, self._reporting, self._making)
-        self._all_jobs: Sequence[Job] | None = None
+        self._graph: Graph | None = None
 
-    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn:
-        """One round for one job; every error but SparkLost ends here. `rows`: all jobs, as the caller has just read
-        them; what others do meanwhile is seen in the next turn. Without them the store is asked when they are
+    def turn(self, job_id: str, graph: Graph | None = None) -> Turn:
+        """One round for one job; every error but SparkLost ends here. `graph`: all jobs, as the caller has just read
+        them; what others do meanwhile is seen in the next turn. Without it the store is asked when the jobs are
         needed."""
-        self._all_jobs = rows
+        self._graph = graph
         try:
             job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone))
         except UnknownJob:
@@ -183,10 +185,10 @@ class Runner:
 
     def _begin_again_if_asked(self, job: Job) -> Job:
         """A new generation, if somebody asked for a RESYNC or if what the job reads was replaced."""
-        source = self._source(job, self._all_jobs)
+        source = self._source(job, self._graph)
         moved = bool(job.source and source) and source != job.source
         if moved or job.wants_resync:
-            source = self._source(job, None)  # another runner may have built it anew from what is newer than our rows
+            source = self._source(job, None)  # another runner may have built it anew from what is newer than our graph
             moved = bool(job.source and source) and source != job.source
         if not job.wants_resync and not moved:
             return job
@@ -204,7 +206,7 @@ class Runner:
             return Turn(False)
         active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
-        group = self._ticking.group(job, self._all_jobs)
+        group = self._ticking.group(job, self._graph or self._graph_of(self._store.jobs()))
         try:
             plan = active.machine.plan(job, truth, Round(self._clock.now_s(), self._hurry, group))
         except Exception:  # perhaps because of what a person should know

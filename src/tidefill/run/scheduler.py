@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from tidefill.errors import RetryLater, TidefillError
 from tidefill.jobs import row as jobs
+from tidefill.jobs.graph import Graph, GraphOf
 from tidefill.jobs.row import Job
 from tidefill.ports.clock import Clock
 from tidefill.ports.store import Store
@@ -36,12 +37,12 @@ class _Due:
 class Turns(Protocol):
     """`tidefill.run.runner.Runner`, as far as it is needed here."""
 
-    def turn(self, job_id: str, rows: Sequence[Job] | None = None) -> Turn: ...
+    def turn(self, job_id: str, graph: Graph | None = None) -> Turn: ...
 
 
 class Scheduler:
-    """`wakes(worked, other)`: whether `other` may have something to do because `worked` had. `let_go`: ends what the
-    runner holds, when no turn will follow."""
+    """`graph_of`: who reads whom, by the rows of the store. `let_go`: ends what the runner holds, when no turn will
+    follow."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Scheduler:
         runner: Turns,
         clock: Clock,
         owner: str,
-        wakes: Callable[[Job, Job], bool],
+        graph_of: GraphOf = Graph,
         log: logging.Logger = LOG,
         let_go: Callable[[], None] = lambda: None,
     ) -> None:
@@ -57,14 +58,14 @@ class Scheduler:
         self._runner = runner
         self._clock = clock
         self._owner = owner
-        self._wakes = wakes
+        self._graph_of = graph_of
         self._log = log
         self._let_go = let_go
         self._due: dict[str, _Due] = {}
 
-    def jobs(self) -> Sequence[Job]:
-        """The rows of all jobs, as they are now."""
-        return self._store.jobs()
+    def look(self) -> Graph:
+        """All jobs, as they are now."""
+        return self._graph_of(self._store.jobs())
 
     def run(self, stop: threading.Event, until: Callable[[], bool] = lambda: False) -> None:
         """Run every job until told to stop, or until so. The turn that is under way is finished."""
@@ -93,15 +94,15 @@ class Scheduler:
         """One turn of each job that is due; in how many seconds the next is. The store is read once, and again after
         each turn that did something: the next ones shall see it."""
         try:
-            rows = self._store.jobs()
+            graph = self.look()
         except RetryLater as error:
             self._log.warning("the store does not answer: %s", error.fact)
             return POLL_S
-        seen, self._due = rows, {job.id: self._due_of(job) for job in rows}
-        for job in rows:
+        seen, self._due = graph, {job.id: self._due_of(job) for job in graph.rows}
+        for job in graph.rows:
             if self._due[job.id].at_s <= self._clock.now_s() and not stop.is_set() and self.turn(job, seen).worked:
                 with suppress(RetryLater):
-                    seen = self._store.jobs()
+                    seen = self.look()
         now_s = self._clock.now_s()
         return max(0.0, min((due.at_s for due in self._due.values()), default=now_s + POLL_S) - now_s)
 
@@ -109,24 +110,21 @@ class Scheduler:
         known = self._due.get(job.id, _Due())
         return known if known.wish_number == job.wish_number else _Due(wish_number=job.wish_number)
 
-    def turn(self, job: Job, rows: Sequence[Job] = ()) -> Turn:
-        """One turn of this job, and when the next is due."""
-        turn = self._runner.turn(job.id, rows or None)
+    def turn(self, job: Job, graph: Graph | None = None) -> Turn:
+        """One turn of this job, and when the next is due. `graph`: as for `Runner.turn`; without it no other job is
+        woken."""
+        turn = self._runner.turn(job.id, graph)
         before = self._due.get(job.id, _Due(wish_number=job.wish_number))
         now_s = self._clock.now_s()
         if turn.worked:
             self._due[job.id] = _Due(now_s + (turn.again_in_s or 0.0), POLL_S, before.wish_number)
-            self._wake(job, rows)
+            for other in () if graph is None else graph.woken_by(job):
+                self._due[other.id] = _Due(wish_number=self._due_of(other).wish_number)
         else:
             wait_s = before.idle_s if turn.again_in_s in (None, POLL_S) else turn.again_in_s
             idle_s = min(before.idle_s * 2, IDLE_S_MAX)
             self._due[job.id] = _Due(now_s + (wait_s or 0.0), idle_s, before.wish_number)
         return turn
-
-    def _wake(self, worked: Job, rows: Sequence[Job]) -> None:
-        for other in rows:
-            if other.id != worked.id and self._wakes(worked, other):
-                self._due[other.id] = _Due(wish_number=self._due_of(other).wish_number)
 
     def _beat(self, done: threading.Event) -> None:
         while not done.wait(HEARTBEAT_S):

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 
-from tidefill.views.relations.texts import HIDDEN, MARK
+from tidefill.jobs.sql_names import HIDDEN, quoted
+from tidefill.views.relations.texts import MARK
 
 __all__ = ["HIDDEN", "MARK", "quoted", "table_at"]
 
 NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
-
-
-def quoted(name: str) -> str:
-    """A name as an identifier in SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def table_at(path: str) -> str:

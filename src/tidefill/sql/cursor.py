@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from tidefill.errors import BadSql
 from tidefill.jobs.settings import FULL, INCREMENTAL
-from tidefill.sql.statements import RESERVED, Value
+from tidefill.jobs.sql_names import HIDDEN
+from tidefill.sql.statements import Value
 from tidefill.sql.words import Script, name_of, shown, string_of
 from tidefill.views.reading.lexer import Token
 
@@ -69,8 +70,8 @@ class Cursor:
             raise self.expected("a name", hint=self._usage_of_names())
         if not name:
             raise self.refused("a name is empty", "nothing is in these backticks", self._usage())
-        if name.lower().startswith(RESERVED):
-            raise self.refused(f"names that begin with {RESERVED} are reserved", "this one does", "Choose another.")
+        if name.lower().startswith(HIDDEN):
+            raise self.refused(f"names that begin with {HIDDEN} are reserved", "this one does", "Choose another.")
         self._index += 1
         return name
 

@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, assert_never
 
-from tidefill.engine.engine import NOTICE, Engine, Happened
-from tidefill.engine.explaining import (
+from tidefill.delta.explain_document import (
     KIND_NAMES,
     Explanation,
     explanation,
@@ -21,13 +20,23 @@ from tidefill.engine.explaining import (
     key_text,
     walk_facts,
 )
+from tidefill.engine.engine import NOTICE, Engine, Happened
 from tidefill.engine.job import Job
-from tidefill.engine.showing import FACTS as FACTS
-from tidefill.engine.showing import as_html, as_text
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.jobs.amounts import seconds_text, size_text
-from tidefill.jobs.definitions import JobDefinition, Kind
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    Kind,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+)
+from tidefill.jobs.plain_text import FACTS as FACTS
+from tidefill.jobs.plain_text import as_html, as_text
 from tidefill.jobs.settings import check_setting_names
+from tidefill.jobs.sql_names import quoted
 from tidefill.jobs.status import UNKNOWN, Status
 from tidefill.sql.statements import (
     AlterJob,
@@ -53,7 +62,6 @@ from tidefill.sql.statements import (
     Statement,
     UnregisterTable,
     Verify,
-    quoted,
 )
 
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
@@ -278,9 +286,14 @@ def _job(job: Job) -> Result:
 
 def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
     yield "kind", KIND_NAMES[definition.kind.value]
-    yield "reads", ", ".join(definition.tables)
-    if definition.kind is Kind.VIEW:
-        yield "query", definition.sql
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            yield "reads", definition.input
+        case RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
+            yield "reads", ", ".join(definition.tables)
+            yield "query", definition.sql
+        case never:
+            assert_never(never)
     yield "key", key_text(definition)
     yield from walk_facts(definition)
 

@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-RESERVED = "__tf_"
-"""Names that begin with it are our own."""
-
 Value = int | float | str | bool | None
 """What can stand after an option. None lifts a limit."""
 
 Options = tuple[tuple[str, Value], ...]
 """Names, in lower case and each of them once, with their values, in the order of the text."""
-
-
-def quoted(name: str) -> str:
-    """The name as it is written in SQL, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def turns(engine: HasScheduler, count: int, name: str = "", *, hurry: bool = Fal
     taken: list[Turn] = []
     with scheduler.alive():
         for _ in range(count):
-            rows = [row for row in scheduler.jobs() if row.life is not Life.DROPPED and name in ("", row.name)]
+            rows = [row for row in scheduler.look().rows if row.life is not Life.DROPPED and name in ("", row.name)]
             if len(rows) != 1:
                 raise UnknownJob(f"there are {len(rows)} jobs of that name", detail=name)
             taken.append(scheduler.turn(rows[0]))

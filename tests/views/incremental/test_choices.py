@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.views.incremental.test_explain import planned
+from tests.views.incremental.test_plan_text import planned
 from tidefill.errors import UnsupportedQuery
 
 

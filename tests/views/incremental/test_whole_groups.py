@@ -11,12 +11,12 @@ import pytest
 
 from tests.views.incremental.history import run
 from tests.views.incremental.queries import DIRECTED
-from tests.views.incremental.test_explain import planned
+from tests.views.incremental.test_plan_text import planned
 from tests.views.incremental.world import TABLES, Walks, World, connected, ending
 from tidefill.core.keys import Key
 from tidefill.delta.build import _drivers_of
-from tidefill.jobs.definitions import JobDefinition, Kind, Part
-from tidefill.views.plan import explain
+from tidefill.jobs.definitions import Part, PlannedViewDefinition
+from tidefill.views.plan import plan_text
 from tidefill.views.plan.drivers import Drivers, choose
 from tidefill.views.plan.plan import ViewPlan
 
@@ -99,13 +99,13 @@ def test_a_smaller_table_is_not_walked_for_the_sake_of_its_groups() -> None:
 
 def test_how_a_person_is_told() -> None:
     drivers = driven(DIRECTED["count"], G)
-    told = explain.filled(drivers.appends, drivers.starts_empty, drivers.group_columns > 0)
+    told = plan_text.filled(drivers.appends, drivers.starts_empty, drivers.group_columns > 0)
     assert told == "each chunk holds whole groups and is appended"
 
 
-def defined(plan: ViewPlan, walk: tuple[str, ...], group_columns: int) -> JobDefinition:
+def defined(plan: ViewPlan, walk: tuple[str, ...], group_columns: int) -> PlannedViewDefinition:
     part = Part("a", "a", (), ("id",), walk, "", group_columns)
-    return JobDefinition(Kind.VIEW, "a", "", ("id",), plan.key, walk, "", parts=(part,))
+    return PlannedViewDefinition("", plan.key, (), (part,))
 
 
 @pytest.mark.parametrize("columns", [1, 2])

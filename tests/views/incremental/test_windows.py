@@ -10,10 +10,10 @@ import duckdb
 import pytest
 
 from tests.views.incremental.queries import DIRECTED
-from tests.views.incremental.test_explain import planned
+from tests.views.incremental.test_plan_text import planned
 from tests.views.incremental.world import World, connected
 from tidefill.errors import BadSql, TidefillError, UnsupportedQuery
-from tidefill.views.plan import explain
+from tidefill.views.plan import plan_text
 from tidefill.views.plan.plan import ViewPlan
 
 
@@ -98,9 +98,9 @@ def test_the_order_of_null_is_that_of_spark() -> None:
 
 def test_how_a_person_is_told() -> None:
     plan = planned(DIRECTED["top of each group"])
-    kept = explain.kept_fresh(plan.strategy.value, plan.reason)
+    kept = plan_text.kept_fresh(plan.strategy.value, plan.reason)
     assert kept == "incrementally: affected partitions are computed anew"
-    assert list(map(str, explain.nodes(plan))) == [
+    assert list(map(str, plan_text.nodes(plan))) == [
         "filter: row by row",
         "  windows by 1: affected partitions anew",
         "    a as a: id, g, x",

@@ -14,8 +14,8 @@ from tests.views.incremental.tpch import INCREMENTAL, QUERIES, TABLES
 from tests.views.incremental.world import columns_of, spark_type
 from tidefill.errors import UnsupportedQuery
 from tidefill.views.plan.drivers import choose
-from tidefill.views.plan.explain import filled, kept_fresh
 from tidefill.views.plan.plan import ViewPlan, compile_view
+from tidefill.views.plan.plan_text import filled, kept_fresh
 from tidefill.views.relations.relations import Scan
 
 PAGE = Path(__file__).parents[3] / "docs" / "tpch.md"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tidefill.errors import UnsupportedQuery
+from tidefill.jobs.sql_names import HIDDEN
 from tidefill.views.reading.functions import (
     AGGREGATES,
     EXACT_AGGREGATES,
@@ -69,7 +70,7 @@ _TIME_WORD = Rule(
     "the text is a word for a time, which Spark reads as the time of the query where it expects a date",
     "Write the date itself.",
 )
-_RESERVED = Rule("names that begin with __tf_ are reserved", "Choose another name.")
+_RESERVED = Rule(f"names that begin with {HIDDEN} are reserved", "Choose another name.")
 _METADATA = Rule("the query reads where a row is stored (_metadata)", "Leave it out: rows move between files.")
 
 _SIGNS = {"|>": _PIPE, "?": _PARAMETER, "?::": _PARAMETER, ":": _PARAMETER, "@": _VERSION}
@@ -100,7 +101,7 @@ def _check_signs(source: Source, tokens: Sequence[Token]) -> None:
     for token in tokens:
         if token.word == ";":
             raise _refusal(source, _STATEMENTS, token)
-        if token.is_name and token.name.lower().startswith("__tf_"):
+        if token.is_name and token.name.lower().startswith(HIDDEN):
             raise _refusal(source, _RESERVED, token)
     for token in without_types(tokens):
         if token.word in _SIGNS:

@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from tidefill.jobs.sql_names import HIDDEN as HIDDEN
+
 Expr: TypeAlias = exp.Expr
 Item: TypeAlias = tuple[str, Expr]
 """An output column: its name and the expression that gives it."""
 
-HIDDEN = "__tf_"
 MARK = "__tf_mark"
 WEIGHT = "__tf_w"
 """Of a change: +1 for a row that comes, -1 for a row that goes."""

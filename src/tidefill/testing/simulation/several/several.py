@@ -16,10 +16,11 @@ from tidefill.core.version import Number, Version
 from tidefill.errors import NotYet
 from tidefill.jobs import row as jobs
 from tidefill.jobs.agreement import Reads
+from tidefill.jobs.graph import Graph, source_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.resources import Resource
-from tidefill.jobs.row import Job, Pause, Settings
+from tidefill.jobs.row import Job, Pause, Settings, name_key
 from tidefill.run.backfill import Backfill
 from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import LEASE_S, Runner
@@ -106,7 +107,7 @@ class Several(Scripted):
         return self.store.find(name) is not None
 
     def reads(self, rows: Sequence[Job]) -> Reads:
-        """What each job reads (the runner's port)."""
+        """What each of these jobs reads."""
         ids = {job.name: job.id for job in rows}
         return {
             job.id: {
@@ -116,11 +117,14 @@ class Several(Scripted):
             for job in rows
         }
 
-    def source(self, job: Job, rows: Sequence[Job] | None) -> str:
+    def graph_of(self, rows: Sequence[Job]) -> Graph:
+        """Who reads whom (the runner's port)."""
+        return Graph(rows, self.reads)
+
+    def source(self, job: Job, graph: Graph | None) -> str:
         """The generations that it reads (the runner's port)."""
-        found = {row.name: row for row in (rows or self.store.jobs()) if row.life is not Life.DROPPED}
-        below = [found[name] for name in self.graph[job.name] if name in found]
-        return " ".join(f"{other.id}-{other.published}" for other in below if other.published is not None)
+        by_name = (graph or self.graph_of(self.store.jobs())).by_name
+        return source_of(by_name.get(name_key(name)) for name in self.graph[job.name])
 
     def build(self, job: Job) -> Backfill[Frame]:
         """What looks and commits for a job, over what its inputs have published."""
@@ -172,7 +176,7 @@ class Several(Scripted):
 
         runner = Runner(
             self.store, clock, machine, self, f"r{self.made}", self.world.new_uuid,
-            source=self.source, reads=self.reads,
+            source=self.source, graph_of=self.graph_of,
         )  # fmt: skip
         self.runners.append(runner)
         return runner
@@ -244,13 +248,13 @@ class Several(Scripted):
 
     # The history.
 
-    def turn(self, name: str, runner: Runner | None = None, rows: Sequence[Job] | None = None) -> bool:
-        """One turn of a job; whether something was done. `rows`: as the runner is told them."""
+    def turn(self, name: str, runner: Runner | None = None, graph: Graph | None = None) -> bool:
+        """One turn of a job; whether something was done. `graph`: as the runner is told it."""
         if not self.runners:
             self.start_runner()
         runner = runner or self.runners[-1]
         try:
-            worked = runner.turn(self.row(name).id, rows).worked
+            worked = runner.turn(self.row(name).id, graph).worked
         except Died:
             self.world.tell("a process died")
             if runner in self.runners:
@@ -276,12 +280,13 @@ class Several(Scripted):
         names = sorted(self.graph, key=lambda name: hash_of(name, number + self.script.seed))
         if len(self.runners) > 2:
             self.runners.pop(0)
-        worked, reads_once, rows = False, number % 2 == 0, self.store.jobs()
+        worked, reads_once, graph = False, number % 2 == 0, self.graph_of(self.store.jobs())
         for name in names:
             between()
             if self.has(name):
-                did = self.turn(name, rows=rows if reads_once and name in {row.name for row in rows} else None)
-                worked, rows = worked or did, self.store.jobs() if did else rows
+                known = reads_once and name in {row.name for row in graph.rows}
+                did = self.turn(name, graph=graph if known else None)
+                worked, graph = worked or did, self.graph_of(self.store.jobs()) if did else graph
             elif (number % 6 == 0 or not self.faults_on) and self._can_be_created(name):
                 self.create(name)
         self.sweep()

@@ -1,28 +1,25 @@
 """What is computed anew stands outside of those who go in step, and what it reads goes in step for it."""
 
-from pathlib import Path
-
-from tidefill import connect
 from tidefill.jobs import agreement as ticks
-from tidefill.jobs.definitions import JobDefinition, Kind, Part, job_to_text
+from tidefill.jobs.definitions import FullViewDefinition, Part, PlannedViewDefinition, job_to_text
+from tidefill.jobs.graph import Graph
 from tidefill.jobs.row import Job
 
 
 def job(name: str, *tables: str, full: bool = False) -> Job:
-    parts = tuple(Part(table, table, (), ("id",)) for table in tables)
-    definition = JobDefinition(Kind.VIEW, tables[0], "", ("id",), ("id",), (), "", parts=parts, full=full)
-    return Job(name, name, job_to_text(definition))
+    parts = tuple(Part(table, table, (), ("id",), ("id",)) for table in tables)
+    planned = PlannedViewDefinition("", ("id",), (), parts)
+    return Job(name, name, job_to_text(FullViewDefinition("", (), parts) if full else planned))
 
 
-def test_nobody_waits_for_it_and_its_inputs_go_together(tmp_path: Path) -> None:
+def test_nobody_waits_for_it_and_its_inputs_go_together() -> None:
     rows = [
         job("flagged", "t"),
         job("full", "t", "flagged", full=True),
         job("above", "full", "t"),
         job("top", "above", "t"),
     ]
-    with connect(store=tmp_path) as engine:
-        reads = engine._reads_in_step(rows)
+    reads = Graph(rows).reads_in_step
     assert ticks.in_step(reads) == {"t": {"flagged", "above"}}
     assert ticks.bases("above", reads) == {"t", "anew full"}
     assert ticks.meets("full", reads) == {"t"}

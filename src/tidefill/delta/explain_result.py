@@ -1,14 +1,24 @@
-"""What a job will do, worked out by CREATE and EXPLAIN before the job does it."""
+"""What CREATE and EXPLAIN find out of a job before there is one. `explain_document` says it in words and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from pyspark.sql.types import StructType
 
 from tidefill.core.sizing import FIRST_ROWS, FIRST_ROWS_MAX, first_rows
+from tidefill.delta.explain_document import facts_of
 from tidefill.delta.inputs import Size
-from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+)
+from tidefill.jobs.plain_text import FACTS, as_html, as_text
 from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.plan import ViewPlan
 
@@ -31,14 +41,10 @@ class Explained:
     slots_left: int | None = None
 
     def __repr__(self) -> str:
-        from tidefill.engine import explaining, showing
-
-        return showing.as_text(showing.FACTS, explaining.facts_of(self))
+        return as_text(FACTS, facts_of(self))
 
     def _repr_html_(self) -> str:
-        from tidefill.engine import explaining, showing
-
-        return showing.as_html(showing.FACTS, explaining.facts_of(self))
+        return as_html(FACTS, facts_of(self))
 
     @property
     def chunk_rows(self) -> int | None:
@@ -55,5 +61,18 @@ class Explained:
     @property
     def whole_rows(self) -> int:
         """How many rows may be taken in at once, where that is left to the clock."""
-        walked = {part.table for part in self.definition.parts if part.walk} or {self.definition.input}
+        walked = _walked(self.definition)
         return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs if size.name in walked))
+
+
+def _walked(definition: JobDefinition) -> set[str]:
+    """The names of what is walked. Of a view that is computed whole nothing is: its first table stands for it."""
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+            return {definition.input}
+        case PlannedViewDefinition():
+            return {part.table for part in definition.walked}
+        case FullViewDefinition():
+            return {definition.tables[0]}
+        case never:
+            assert_never(never)

@@ -1,4 +1,4 @@
-"""By which name a runner holds its leases, and whether a runner on this machine is gone.
+"""The process behind the owner of a lease: the name that a runner holds leases by, and whether its process is gone.
 
 A runner that was killed leaves its leases behind for a minute. Its name says which process it was, so that another on
 the same machine need not wait. Only speed hangs on it: leases have numbers, and a runner that lost its lease is

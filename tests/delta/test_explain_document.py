@@ -16,16 +16,21 @@ from tests.cli.stores import REPLICA, VIEW, made
 from tests.views.incremental.world import find
 from tidefill.cli import main
 from tidefill.cli.render import tables
-from tidefill.delta.explained import Explained
-from tidefill.delta.inputs import Size
-from tidefill.engine.engine import Engine
-from tidefill.engine.explaining import (
+from tidefill.delta.explain_document import (
     Explanation,
     explanation,
     facts,
     generated_sql,
 )
-from tidefill.jobs.definitions import JobDefinition, Kind, Part
+from tidefill.delta.explain_result import Explained
+from tidefill.delta.inputs import Size
+from tidefill.engine.engine import Engine
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    Part,
+    PlannedViewDefinition,
+    ServerReplicaDefinition,
+)
 from tidefill.jobs.plain_json import as_json
 from tidefill.views.plan.drivers import choose
 from tidefill.views.plan.plan import compile_view
@@ -34,10 +39,7 @@ V = StructType([StructField("v", LongType())])
 ROW_WISE = Explained(
     replace(VIEW, where="v > 1"), True, 12_000_000, V, inputs=(Size("events", 12_000_000, 3 << 29),)
 )  # fmt: skip
-ORDERS = JobDefinition(
-    Kind.REPLICA, "shop.public.orders", "shop.public.orders", ("id",), ("id",), ("id",), "the primary key",
-    connection="shop",
-)  # fmt: skip
+ORDERS = ServerReplicaDefinition("shop.public.orders", ("id",), "the primary key", "shop")
 
 
 def told(explained: Explained, chunk_rows: int | None = None, *, with_sql: bool = False) -> Explanation:
@@ -61,11 +63,8 @@ def compiled(sql: str, **rows: int | None) -> Explained:
              *walked.get(scan.occurrence, ()))
         for scan in plan.scans
     )  # fmt: skip
-    first = next(part for part in parts if part.walk)
     columns = tuple((name, "int") for name in (*names, *plan.hidden))
-    definition = JobDefinition(
-        Kind.VIEW, first.table, sql, first.key, plan.key, first.walk, first.walk_reason, columns=columns, parts=parts
-    )
+    definition = PlannedViewDefinition(sql, plan.key, columns, parts)
     total = sum(rows[part.table] or 0 for part in parts if part.walk)
     sizes = tuple(
         Size(name, live=False) if rows[name] is None else Size(name, rows[name], 2000) for name in definition.tables
@@ -116,10 +115,8 @@ def test_a_compiled_query() -> None:
 
 def test_what_is_computed_anew() -> None:
     sql = "SELECT v FROM events GROUP BY CUBE (v)"
-    definition = JobDefinition(
-        Kind.VIEW, "events", sql, (), (), (), "", columns=(("v", "bigint"),),
-        parts=(Part("events", "events", (("v", "bigint"),), ()),), full=True,
-    )  # fmt: skip
+    columns = (("v", "bigint"),)
+    definition = FullViewDefinition(sql, columns, (Part("events", "events", columns, ()),))
     explained = Explained(definition, True, 70, V, inputs=(Size("events", 70, 2000),))
     assert read(explained) == {
         "makes": "materialized view x",
@@ -230,4 +227,16 @@ def test_as_json_and_as_text(
 
 def test_generated_sql() -> None:
     assert generated_sql(VIEW) == "SELECT\n  v,\n  `events`.`id` AS `__tf_key_id`\nFROM `events` AS `events`"
-    assert generated_sql(replace(REPLICA, where="v > 1")) == "SELECT\n  *\nFROM `events` AS `events`\nWHERE v > 1"
+    assert generated_sql(replace(VIEW, columns=(("v", "v"),), where="v > 1", alias="e")) == (
+        "SELECT\n  v\nFROM `events` AS `e`\nWHERE v > 1"
+    )
+    assert generated_sql(REPLICA) == "SELECT\n  *\nFROM `events` AS `events`"
+
+
+def test_what_a_job_would_do_reads_like_explain() -> None:
+    shown = repr(ROW_WISE)
+    assert "reads            events: about 12,000,000 rows, 1.5 GB\n" in shown
+    assert "StructType" not in shown
+    assert "<td>events: about 12,000,000 rows" in ROW_WISE._repr_html_()
+    loud = replace(ROW_WISE, notices=("<script>alert(1)</script>",))
+    assert "<script>" not in loud._repr_html_()

@@ -1,4 +1,7 @@
-"""A result as a REPL prints it and as a notebook shows it. (The command line fits results to a terminal by itself.)"""
+"""Facts and tables as the text that a REPL prints, and as the markup that a notebook shows.
+
+The command line does not use this: it fits results to a terminal by itself.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.engine.test_explaining import (
+from tests.delta.test_explain_document import (
     GROUPS,
     ORDERS,
     ROW_WISE,
@@ -13,9 +13,9 @@ from tests.engine.test_explaining import (
     read,
     told,
 )
-from tidefill.delta.explained import Explained
+from tidefill.delta.explain_document import explanation, facts
+from tidefill.delta.explain_result import Explained
 from tidefill.delta.inputs import Size
-from tidefill.engine.explaining import explanation, facts
 
 AT_ONCE = "at once, by one query over all rows"
 

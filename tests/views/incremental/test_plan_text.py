@@ -9,7 +9,7 @@ from sqlglot import exp
 from tests.views.incremental.queries import DIRECTED
 from tests.views.incremental.world import find
 from tidefill.errors import BadSql, TidefillError, UnsupportedQuery
-from tidefill.views.plan import explain
+from tidefill.views.plan import plan_text
 from tidefill.views.plan.drivers import choose
 from tidefill.views.plan.plan import ViewPlan, compile_view
 from tidefill.views.reading.dialect import Verbatim
@@ -43,15 +43,15 @@ def planned(sql: str) -> ViewPlan:
 def test_how_it_is_kept_and_filled(name: str, kept: str, filled: str) -> None:
     plan = planned(DIRECTED[name])
     drivers = choose(plan.root, {scan.occurrence: 1 for scan in plan.scans})
-    assert explain.kept_fresh(plan.strategy.value, plan.reason) == kept
-    assert explain.filled(drivers.appends, drivers.starts_empty, drivers.group_columns > 0) == filled
+    assert plan_text.kept_fresh(plan.strategy.value, plan.reason) == kept
+    assert plan_text.filled(drivers.appends, drivers.starts_empty, drivers.group_columns > 0) == filled
 
 
 def test_the_plan_node_by_node() -> None:
     plan = planned(
         "SELECT a.g, count(*) AS n FROM a JOIN b ON a.id = b.aid WHERE b.y NOT IN (SELECT g FROM c) GROUP BY a.g"
     )
-    assert list(map(str, explain.nodes(plan))) == [
+    assert list(map(str, plan_text.nodes(plan))) == [
         "groups by 1: counts and sums",
         "  rows with no match: changed rows; affected rows anew if the other side changed",
         "    join of 2: the changed rows of each with the others",
@@ -62,7 +62,7 @@ def test_the_plan_node_by_node() -> None:
 
 
 def test_the_statements_name_their_inputs() -> None:
-    text = explain.sql(planned(DIRECTED["self join"]))
+    text = plan_text.sql(planned(DIRECTED["self join"]))
     assert "-- __tf_new_1, __tf_old_1, __tf_delta_1: a as q" in text
     assert text.index("-- from nothing") < text.index("-- changes")
 

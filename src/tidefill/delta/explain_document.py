@@ -1,4 +1,4 @@
-"""What a CREATE would do: one value, which a person reads as facts and a program as JSON.
+"""The answer of EXPLAIN, made from an `Explained`: facts for a person, a JSON document for a program.
 
 The fields of `Explanation`, and of what it has in it, are the fields of the JSON document: they are added to, not
 renamed. Nothing here reads a table, so what is not known without reading one is None.
@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from tidefill.jobs.amounts import size_text
-from tidefill.jobs.definitions import JobDefinition, Kind
-from tidefill.sql.statements import RESERVED, quoted
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    JobDefinition,
+    Kind,
+    OverOne,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+)
+from tidefill.jobs.sql_names import HIDDEN, quoted
 
 if TYPE_CHECKING:
-    from tidefill.delta.explained import Explained
-    from tidefill.views.plan.explain import Node
+    from tidefill.delta.explain_result import Explained
+    from tidefill.views.plan.plan_text import Node
 
 AT_ONCE = "at once, by one query over all rows"
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
@@ -90,11 +99,11 @@ def explanation(
     name: str, explained: Explained, chunk_rows: int | None, *, with_sql: bool, rate_limit: int | None = None
 ) -> Explanation:
     """`chunk_rows` and `rate_limit`: what was asked for."""
-    from tidefill.views.plan.explain import nodes
     from tidefill.views.plan.plan import Strategy
+    from tidefill.views.plan.plan_text import nodes
 
     definition, plan, drivers = explained.definition, explained.plan, explained.drivers
-    strategy = Strategy.CHANGES if plan is None else plan.strategy
+    strategy, full = Strategy.CHANGES if plan is None else plan.strategy, isinstance(definition, FullViewDefinition)
     reads = tuple(Read(one.name, one.rows, one.size_bytes, one.live) for one in explained.inputs)
     walks = tuple(_walks(definition))
     cut = _cut(explained, chunk_rows, known=_is_known(definition, reads, walks))
@@ -106,18 +115,18 @@ def explanation(
         slots_left=explained.slots_left,
         columns=tuple(Column(field.name, field.dataType.simpleString()) for field in explained.schema),
         key=definition.key,
-        hidden_columns=tuple(column for column, _ in definition.columns if column.startswith(RESERVED)),
-        incremental=not definition.full,
-        strategy="anew" if definition.full else strategy.name.lower(),
+        hidden_columns=tuple(column for column in _output_columns(definition) if column.startswith(HIDDEN)),
+        incremental=not full,
+        strategy="anew" if full else strategy.name.lower(),
         how=_taken_in(definition) or strategy.value,
         reason="" if plan is None else plan.reason,
         nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
-        at_once=cut.fits and rate_limit is None and not definition.connection,
-        appends=not definition.full and (drivers is None or drivers.appends),
-        starts_empty=not definition.full and (drivers is None or drivers.starts_empty),
+        at_once=cut.fits and rate_limit is None and not isinstance(definition, ServerReplicaDefinition),
+        appends=not full and (drivers is None or drivers.appends),
+        starts_empty=not full and (drivers is None or drivers.starts_empty),
         whole_groups=drivers is not None and drivers.group_columns > 0,
         walks=walks,
-        taken_whole=tuple(part.occurrence for part in definition.parts if not part.walk),
+        taken_whole=_taken_whole(definition),
         rows=cut.rows,
         chunk_rows=cut.chunk_rows,
         chunk_rows_fixed=cut.fixed,
@@ -153,60 +162,111 @@ def _cut(explained: Explained, chunk_rows: int | None, *, known: bool) -> _Cut:
 def _is_known(definition: JobDefinition, reads: Sequence[Read], walks: Sequence[Walked]) -> bool:
     """Whether it is known how many rows are walked: that is, of each table that is walked."""
     driving = {walk.table for walk in walks}
-    return not definition.full and all(one.rows is not None for one in reads if one.name in driving)
+    full = isinstance(definition, FullViewDefinition)
+    return not full and all(one.rows is not None for one in reads if one.name in driving)
 
 
 def _taken_in(definition: JobDefinition) -> str:
     """How a replica gets what changed, or a view that knows nothing of changes; empty for any other."""
-    if definition.full:
-        return "computed from nothing when its inputs have changed, at most as often as target_lag says"
-    if definition.connection:
-        return "the log tells which rows changed, and those are read"
-    return "changed rows are copied" if definition.kind is Kind.REPLICA else ""
+    match definition:
+        case ReplicaDefinition():
+            return "changed rows are copied"
+        case ServerReplicaDefinition():
+            return "the log tells which rows changed, and those are read"
+        case RowViewDefinition() | PlannedViewDefinition():
+            return ""
+        case FullViewDefinition():
+            return "computed from nothing when its inputs have changed, at most as often as target_lag says"
+        case never:
+            assert_never(never)
+
+
+def _output_columns(definition: JobDefinition) -> list[str]:
+    """The names of the output's columns, hidden ones too; none of a replica, which has those of its input."""
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            return []
+        case RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
+            return [name for name, _ in definition.columns]
+        case never:
+            assert_never(never)
 
 
 def _row_by_row(definition: JobDefinition) -> Iterator[Node]:
     """The plan of a query that was not compiled, and of a replica."""
-    from tidefill.views.plan.explain import FILTER, Node
+    from tidefill.views.plan.plan_text import FILTER, Node
 
-    if definition.full:
-        return
-    if definition.where:
-        yield Node(0, *FILTER)
-    name = f"{definition.input} as {definition.alias or definition.input}"
-    yield Node(1 if definition.where else 0, name, ", ".join(definition.reads) or "every column")
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            yield Node(0, f"{definition.input} as {definition.input}", "every column")
+        case RowViewDefinition():
+            if definition.where:
+                yield Node(0, *FILTER)
+            name = f"{definition.input} as {definition.alias or definition.input}"
+            yield Node(1 if definition.where else 0, name, ", ".join(definition.reads) or "every column")
+        case PlannedViewDefinition() | FullViewDefinition():
+            return
+        case never:
+            assert_never(never)
 
 
 def _walks(definition: JobDefinition) -> Iterator[Walked]:
-    if not definition.parts:
-        yield Walked(definition.alias or definition.input, definition.input, definition.walk, definition.walk_reason)
-    for part in definition.parts:
-        if part.walk:
-            yield Walked(part.occurrence, part.table, part.walk, part.walk_reason)
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            yield Walked(definition.input, definition.input, definition.walk, definition.walk_reason)
+        case RowViewDefinition():
+            name = definition.alias or definition.input
+            yield Walked(name, definition.input, definition.walk, definition.walk_reason)
+        case PlannedViewDefinition():
+            for part in definition.walked:
+                yield Walked(part.occurrence, part.table, part.walk, part.walk_reason)
+        case FullViewDefinition():
+            return
+        case never:
+            assert_never(never)
+
+
+def _taken_whole(definition: JobDefinition) -> tuple[str, ...]:
+    """The occurrences of tables that are read whole, by the names that they have in the query."""
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+            return ()
+        case PlannedViewDefinition() | FullViewDefinition():
+            return tuple(part.occurrence for part in definition.parts if not part.walk)
+        case never:
+            assert_never(never)
 
 
 def _generated(explained: Explained) -> str:
-    if explained.definition.full:
-        return explained.definition.sql
-    if explained.plan is None:
-        return generated_sql(explained.definition)
-    from tidefill.views.plan import explain
+    from tidefill.views.plan import plan_text
 
-    return explain.sql(explained.plan)
+    definition = explained.definition
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+            return generated_sql(definition)
+        case PlannedViewDefinition():
+            assert explained.plan is not None, "a compiled query has a plan"
+            return plan_text.sql(explained.plan)
+        case FullViewDefinition():
+            return definition.sql
+        case never:
+            assert_never(never)
 
 
-def generated_sql(definition: JobDefinition) -> str:
+def generated_sql(definition: OverOne) -> str:
     """The query that is computed for rows and for changes of the input. Hidden columns are of our own making."""
-    alias = definition.alias or definition.input
-    columns = [
-        text if not name.startswith(RESERVED) else f"{text} AS {quoted(name)}" for name, text in definition.columns
-    ]
-    where = f"\nWHERE {definition.where}" if definition.where else ""
-    return (
-        "SELECT\n"
-        + ",\n".join(f"  {column}" for column in columns or ["*"])
-        + f"\nFROM {quoted(definition.input)} AS {quoted(alias)}{where}"
-    )
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            columns, alias, where = ["*"], definition.input, ""
+        case RowViewDefinition():
+            columns = [text if not name.startswith(HIDDEN) else f"{text} AS {quoted(name)}"
+                       for name, text in definition.columns]  # fmt: skip
+            alias = definition.alias or definition.input
+            where = f"\nWHERE {definition.where}" if definition.where else ""
+        case never:
+            assert_never(never)
+    shown = ",\n".join(f"  {column}" for column in columns)
+    return f"SELECT\n{shown}\nFROM {quoted(definition.input)} AS {quoted(alias)}{where}"
 
 
 # For a person.
@@ -221,7 +281,7 @@ def facts_of(explained: Explained) -> list[tuple[str, object]]:
 
 def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, object]]:
     """What a person reads: labels and values."""
-    from tidefill.views.plan.explain import filled, kept_fresh
+    from tidefill.views.plan.plan_text import filled, kept_fresh
 
     yield "makes", f"{told.kind} {told.name}"
     yield "reads", "\n".join(map(_read, told.reads))
@@ -270,19 +330,25 @@ def _in_a_chunk(told: Explanation) -> str:
 def walk_facts(definition: JobDefinition) -> Iterator[tuple[str, object]]:
     """In which order, by chunks; and what is taken whole."""
     for walk in _walks(definition):
-        name = f"{walk.input}: " if definition.parts else ""
+        name = f"{walk.input}: " if isinstance(definition, PlannedViewDefinition) else ""
         yield "walk", f"{name}{', '.join(walk.columns)}: {walk.reason}"
-    whole = [part.occurrence for part in definition.parts if not part.walk]
+    whole = _taken_whole(definition)
     if whole:
         yield "taken whole", ", ".join(whole)
 
 
 def key_text(definition: JobDefinition) -> str:
     """What identifies a row, in the names that the user knows."""
-    if definition.full:
-        return "none is needed"
-    hidden = any(name.startswith(RESERVED) for name in definition.key)
-    if definition.parts:
-        shown = ", ".join(name for name in definition.key if not name.startswith(RESERVED))
-        return " and ".join(part for part in (shown, "hidden columns" if hidden else "") if part)
-    return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")
+    hidden = any(name.startswith(HIDDEN) for name in definition.key)
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            return ", ".join(definition.key) + (" (kept in hidden columns)" if hidden else "")
+        case RowViewDefinition():
+            return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")
+        case PlannedViewDefinition():
+            shown = ", ".join(name for name in definition.key if not name.startswith(HIDDEN))
+            return " and ".join(part for part in (shown, "hidden columns" if hidden else "") if part)
+        case FullViewDefinition():
+            return "none is needed"
+        case never:
+            assert_never(never)

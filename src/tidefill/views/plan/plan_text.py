@@ -1,4 +1,4 @@
-"""What a plan will do, for a person to read."""
+"""A plan as text: its relations as lines for a person, and its statements as SQL."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidefill.run.lease_owner import is_gone, new_owner
+from tidefill.run.owner_process import is_gone, new_owner
 
 
 def test_a_living_process_is_not_gone() -> None:
@@ -18,7 +18,7 @@ def test_a_living_process_is_not_gone() -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a process can be looked up on Linux only")
 def test_a_killed_process_is_gone_even_before_its_parent_has_noticed() -> None:
     program = (
-        "import sys; from tidefill.run.lease_owner import new_owner; print(new_owner(), flush=True); sys.stdin.read()"
+        "import sys; from tidefill.run.owner_process import new_owner; print(new_owner(), flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,10 +1,7 @@
-"""What a REPL and a notebook show of a result, and of what a job would do."""
+"""What a REPL and a notebook show of a result."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from tests.engine.test_explaining import ROW_WISE
 from tidefill.sql.execute import FACTS, Result
 
 SHOUT = "<script>alert(1)</script>"
@@ -30,12 +27,3 @@ def test_a_notebook_gets_markup_that_is_escaped() -> None:
     assert "<table>" in markup
     assert "<script>" not in markup
     assert markup.count("&lt;script&gt;") == 3
-
-
-def test_what_a_job_would_do_reads_like_explain() -> None:
-    shown = repr(ROW_WISE)
-    assert "reads            events: about 12,000,000 rows, 1.5 GB\n" in shown
-    assert "StructType" not in shown
-    assert "<td>events: about 12,000,000 rows" in ROW_WISE._repr_html_()
-    loud = replace(ROW_WISE, notices=(SHOUT,))
-    assert "<script>" not in loud._repr_html_()

@@ -1,0 +1,11 @@
+"""Names in SQL: how one is quoted, and which are our own."""
+
+from __future__ import annotations
+
+HIDDEN = "__tf_"
+"""Names that begin with it are our own: users may not give them, and do not see columns that have them."""
+
+
+def quoted(name: str) -> str:
+    """The name as an identifier in SQL, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
