@@ -1,5 +1,11 @@
-"""A Delta table as a target: one commit a step, an append or a MERGE, that carries the payload; the first one makes the
-table. A MERGE that would only insert, above all that is there, is written as the append that it comes to.
+"""A Delta table as a target: one commit a step that carries the payload; the first one makes the table.
+
+| changes | commit |
+|---|---|
+| a chunk, or nothing but new rows above all that is there | an append |
+| up to some 10,000 keys | an overwrite of the rows that have one of these keys (replaceWhere) |
+| more | a MERGE |
+| everything | an overwrite |
 
 Delta skips a transaction number that it has seen, in silence; so the caller reads the log back. The log is the truth:
 `log` tells what each commit did to the data, by its operation.
@@ -8,7 +14,7 @@ Delta skips a transaction number that it has seen, in silence; so the caller rea
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -21,6 +27,7 @@ from pyspark.sql.types import DataType, StructType
 from tidefill.core.confirm import NO_TABLE, Counts, Entry, Payload, payload_to_text
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
+from tidefill.delta.changed_keys import ChangedKeys, changed_keys
 from tidefill.delta.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
@@ -49,6 +56,7 @@ PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.autoOptimize.autoCompact": "false",
 }
+NO_OPTIONS: Mapping[str, str] = {}
 OPTIMIZE_EVERY = 50  # steps
 OPTIMIZE_SETTINGS = {  # small files are put together, large ones are left alone: the work follows the changes
     "spark.databricks.delta.optimize.minFileSize": str(16 << 20),
@@ -186,10 +194,8 @@ class DeltaTarget:
                 self._write(rows, "append", payload)
             case Replace(rows):
                 self._write(rows, "overwrite", payload)
-            case Merge(changes, False, (first, last)):
-                self._merge_uncounted(changes, payload, first, last)
-            case Merge(changes, exact):
-                self._merge(changes, payload, exact=exact)
+            case Merge():
+                self._merge(write, payload)
             case never:
                 assert_never(never)
 
@@ -208,7 +214,7 @@ class DeltaTarget:
         with having_set(self._spark, OPTIMIZE_SETTINGS), suppress(RetryLater), self._translated():
             self._spark.sql(f"OPTIMIZE {self._table}").collect()
 
-    def _write(self, rows: DataFrame, mode: str, payload: Payload) -> None:
+    def _write(self, rows: DataFrame, mode: str, payload: Payload, options: Mapping[str, str] = NO_OPTIONS) -> None:
         """In the mode "error" it makes the table."""
         with self._translated():
             unmarked = rows.drop(MARK)
@@ -218,34 +224,62 @@ class DeltaTarget:
             (
                 unmarked.write.format("delta")
                 .mode(mode)
-                .options(**PROPERTIES if mode == "error" else {})
+                .options(**PROPERTIES if mode == "error" else options)
                 .option("txnAppId", payload.generation_uuid)
                 .option("txnVersion", payload.state.step)
                 .option("userMetadata", payload_to_text(payload))
                 .save(self._path)
             )
 
-    def _merge(self, changes: DataFrame, payload: Payload, *, exact: bool) -> None:
+    def _merge(self, write: Merge[DataFrame], payload: Payload) -> None:
+        """Few changes replace the rows that have their keys; more are merged. The change set is evaluated once, and
+        kept while its keys are collected and its rows are written."""
         with self._translated():
-            self._follow(changes.drop(MARK).schema)
-            kept = changes.cache()
+            self._follow(write.changes.drop(MARK).schema)
+            kept = write.changes.cache()
             try:
-                counted = self._counted(kept)
-                carried = replace(payload, expected=counted.counts) if exact else payload
-                if exact and counted.only_inserts and self._ends_below(counted):
-                    self._write(kept, "append", carried)
-                else:
-                    self._run_merge(kept, carried, counted, exact=exact)
+                keys = self._keys_of(kept)
+                if keys is None or not self._write_few(kept, keys, payload, exact=write.exact):
+                    self._merge_many(replace(write, changes=kept), payload)
             finally:
                 kept.unpersist()
 
-    def _merge_uncounted(self, changes: DataFrame, payload: Payload, first: int, last: int) -> None:
-        """Nobody asks how many there are, and it is known where: Delta evaluates them, once."""
-        with self._translated():
-            self._follow(changes.drop(MARK).schema)
-            kind = self._lead_type
-            ends = ("", "") if kind is None else (literal(first, kind), literal(last, kind))
+    def _keys_of(self, changes: DataFrame) -> ChangedKeys | None:
+        """None if there are too many, or if they have no constants."""
+        try:
+            types = key_types(self._schema, self._key)
+        except UnsupportedKey:
+            return None
+        return changed_keys(changes, self._key, types)
+
+    def _write_few(self, changes: DataFrame, keys: ChangedKeys, payload: Payload, *, exact: bool) -> bool:
+        """Whether it could be written without a MERGE."""
+        carried = replace(payload, expected=keys.counts) if exact else payload
+        adds = exact and keys.only_inserts and self._ends_below(keys.first())
+        if adds or not keys.keys:
+            self._write(changes, "append", carried)
+            return True
+        predicate = keys.predicate()
+        if predicate is None:
+            return False
+        with without_constraint_propagation(changes.sparkSession):
+            there = changes.where(f.col(MARK) != "D")
+            self._write(there, "overwrite", carried, {"replaceWhere": predicate})
+        return True
+
+    def _merge_many(self, write: Merge[DataFrame], payload: Payload) -> None:
+        """Where nobody asks how many there are, and it is known between which keys they lie, they are not counted."""
+        changes, kind = write.changes, self._lead_type
+        if not write.exact and write.lead is not None:
+            ends = ("", "") if kind is None else (literal(write.lead[0], kind), literal(write.lead[1], kind))
             self._run_merge(changes, payload, _Counted(None, *ends), exact=False)
+            return
+        counted = self._counted(changes)
+        carried = replace(payload, expected=counted.counts) if write.exact else payload
+        if write.exact and counted.only_inserts and self._ends_below(counted.first):
+            self._write(changes, "append", carried)
+        else:
+            self._run_merge(changes, carried, counted, exact=write.exact)
 
     def _run_merge(self, changes: DataFrame, payload: Payload, counted: _Counted, *, exact: bool) -> None:
         session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
@@ -256,13 +290,11 @@ class DeltaTarget:
         finally:
             session.catalog.dropTempView(view)
 
-    def _ends_below(self, counted: _Counted) -> bool:
-        """Whether all that is there lies below the new rows, so that a MERGE would find none of them: as in a table
+    def _ends_below(self, first: str | None) -> bool:
+        """Whether all that is there lies below the new rows, the first of which begins with this value: as in a table
         that grows at its end. Statistics tell that nearly always without a look into a file."""
-        if not (counted.counts and counted.counts.inserted):
-            return True
         here = self._spark.read.format("delta").load(self._path)
-        return bool(counted.first) and here.where(f"{quoted(self._key[0])} >= {counted.first}").isEmpty()
+        return bool(first) and here.where(f"{quoted(self._key[0])} >= {first}").isEmpty()
 
     def _counted(self, changes: DataFrame) -> _Counted:
         """What the change set is, in one look at it: how many rows it will insert, update and delete, if the marks are

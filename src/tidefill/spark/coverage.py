@@ -88,7 +88,7 @@ def literal(value: Value, kind: DataType) -> str:
         case DecimalType(), Decimal():
             return f"{_scaled(value, kind):f}BD"
         case ((StringType() | CharType() | VarcharType()), str()):
-            return f"CAST(X'{value.encode().hex()}' AS STRING)"  # what a backslash means in quotes is a setting
+            return _text(value)
         case BinaryType(), bytes():
             return f"X'{value.hex()}'"
         case BooleanType(), bool():
@@ -100,6 +100,14 @@ def literal(value: Value, kind: DataType) -> str:
         case TimestampNTZType(), Timestamp(micros):
             return f"timestampadd(MICROSECOND, {micros}L, TIMESTAMP_NTZ'1970-01-01 00:00:00')"
     raise _not_of(value, kind)
+
+
+def _text(value: str) -> str:
+    """In quotes, where files can be chosen by it. What a backslash means in quotes is a setting: a text with one, with
+    a quote, or with what cannot be printed, is given by its bytes."""
+    if value.isprintable() and "'" not in value and "\\" not in value:
+        return f"'{value}'"
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _constant(kind: DataType) -> Callable[[Value], str]:

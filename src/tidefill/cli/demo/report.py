@@ -104,6 +104,10 @@ def _log(engine: Engine, name: str, warehouse: Path) -> Sequence[Entry]:
 def _changes(entry: Entry, fill: bool) -> int:
     """Of a commit that fills as well, inserted rows may be the chunk's, and are not counted."""
     counts = entry.counts
+    if entry.payload is not None and entry.payload.expected is not None:
+        counts = entry.payload.expected
+    elif entry.replaces:
+        return max(counts.deleted, 0 if fill else counts.inserted)
     return counts.updated + counts.deleted + (0 if fill else counts.inserted)
 
 

@@ -124,7 +124,7 @@ def entry_of(logged: Logged) -> Entry:
     if logged.operation in HARMLESS or _keeps_the_feed(logged):
         return Entry(version, Effect.NONE, payload)
     if logged.operation in CARRIES_STATE and payload is not None:
-        return Entry(version, Effect.WRITE, payload, _counts(logged))
+        return Entry(version, Effect.WRITE, payload, _counts(logged), logged.replaces_where)
     return Entry(version, Effect.FOREIGN, payload)
 
 
