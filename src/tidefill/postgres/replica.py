@@ -55,7 +55,7 @@ class Replicas:
             {INPUT: upstream},
             derivation,
             schema,
-            by_key=definition.walk == definition.key,
+            by_key=True,
         )
 
 
