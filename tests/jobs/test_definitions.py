@@ -21,7 +21,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
-    Unreadable,
+    UnreadableDefinition,
     ViewWish,
     job_from_text,
     job_to_text,
@@ -81,7 +81,7 @@ def test_texts_of_earlier_releases_survive_byte_for_byte() -> None:
     kinds = {type(definition) for definition in found.values()}
     assert kinds == {type(definition) for definition in ALL}, "there is one of each class, and none is unreadable"
     for text, definition in found.items():
-        assert not isinstance(definition, Unreadable)
+        assert not isinstance(definition, UnreadableDefinition)
         assert job_to_text(definition) == text
     tables = [*stored_in_fixtures("tables")]
     assert tables
@@ -112,18 +112,23 @@ def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
     wish = ViewWish(VIEW.sql, full=False)
     for definition in (VIEW, replace(VIEW, input="T", columns=(), walk=("id",)), replace(JOIN, sql=VIEW.sql)):
         assert same_wish(wish, definition)
-    for other in (replace(VIEW, sql="SELECT v FROM t"), replace(FULL, sql=VIEW.sql), REPLICA, Unreadable("damaged")):
+    for other in (
+        replace(VIEW, sql="SELECT v FROM t"),
+        replace(FULL, sql=VIEW.sql),
+        REPLICA,
+        UnreadableDefinition("damaged"),
+    ):
         assert not same_wish(wish, other)
     assert same_wish(wish_for_replica("t"), REPLICA)
     assert same_wish(wish_for_replica("Shop.public.orders"), ORDERS)
     assert not same_wish(wish_for_replica("u"), REPLICA)
-    assert wish_of(Unreadable("damaged")) is None
+    assert wish_of(UnreadableDefinition("damaged")) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 4}', '{"form": 1}', '{"form": 1, "key": 3}'])
 def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
     for found in (job_from_text(text), table_from_text(text)):
-        assert isinstance(found, Unreadable)
+        assert isinstance(found, UnreadableDefinition)
         assert found.hint
         assert found.tables == ()
         error = found.error("odd")
@@ -134,15 +139,15 @@ def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
 def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
     for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ())):
         found = job_from_text(re.sub('"form": .', '"form": 4', job_to_text(definition)))
-        assert isinstance(found, Unreadable)
+        assert isinstance(found, UnreadableDefinition)
         assert "has form 4, this release knows 3" in found.fact
         assert found.tables == names
     table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 4'))
-    assert isinstance(table, Unreadable)
+    assert isinstance(table, UnreadableDefinition)
     assert "has form 4, this release knows 3" in table.fact
 
 
 def test_parts_that_cannot_be_are_unreadable() -> None:
     for damaged in (re.sub(r'"walk": \["id"\]', '"walk": []', job_to_text(JOIN)),
                     re.sub(r'"parts": \[.*\], "pub', '"parts": [], "pub', job_to_text(FULL))):  # fmt: skip
-        assert isinstance(job_from_text(damaged), Unreadable)
+        assert isinstance(job_from_text(damaged), UnreadableDefinition)

@@ -39,7 +39,7 @@ RELEASE_EVERY_S = 15.0  # as often as PostgreSQL notes in its log who is still o
 
 
 class Phase(Enum):
-    """What the job is about."""
+    """Which part of its life the job is in."""
 
     FILLING = "filling"
     VERIFYING = "verifying"
@@ -136,9 +136,9 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class CheapLook:
-    """The cheap part of a look, from which follows what else has to be looked at. `in_step`: others go to the same
-    versions, and have to be told of each. `held`: what newer versions than these heads have to wait for. `read`: there
-    are others who follow the target's changes."""
+    """The cheap part of a look: `plan_look` says from it what else to look at. `in_step`: other jobs go to the same
+    versions, so the target commits at each of them. `held`: why versions newer than these heads have to wait. `read`:
+    other jobs read the target's changes."""
 
     phase: Phase
     tables: Mapping[Table, TableSeen]
@@ -151,8 +151,8 @@ class CheapLook:
 
 @dataclass(frozen=True, slots=True)
 class LookRequest:
-    """What else the plan needs to know. `whole_rows`: where there are no more rows than that, all of them are taken in
-    at once, so where the tables end need not be known."""
+    """What else the planner needs to know. `whole_rows`: if the tables have no more rows than that, the first step
+    takes in all of them, and where the tables end need not be known."""
 
     ends: bool = False
     whole_rows: int = 0
@@ -164,7 +164,7 @@ class LookRequest:
 @dataclass(frozen=True, slots=True)
 class Look:
     """One look at the world. `beyond`: the ranges of walked tables that have no row. `at_once`: there are so few rows
-    that the first step takes in all of them. `share`: how many rows were written since, of those that there are."""
+    that the first step takes in all of them. `share`: the rows written since the last step, as a share of all rows."""
 
     glimpse: CheapLook
     changed: Changed = Changed.NOTHING
@@ -225,7 +225,7 @@ def plan_look(state: JobState, glimpse: CheapLook, knobs: Knobs, shape: Shape) -
 
 
 def plan_first_look(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> LookRequest:
-    """What else the first step needs to know, once it is seen where the tables end."""
+    """What else the planner of the first step needs to know, when the look has found where the tables end."""
     begun = _begun(state, seen, shape)
     if shape.appends and shape.starts_empty and _may_fill(begun, seen.glimpse, knobs):
         return LookRequest(splits=_next_splits(begun, knobs, shape))
@@ -328,7 +328,8 @@ def _may_recompute(state: JobState, glimpse: CheapLook) -> bool:
 
 
 def _renewal(state: JobState) -> Step:
-    """A commit that changes nothing but carries the state: other commits have begun to bury the last one."""
+    """A step that changes no row and writes the state again: commits of others lie after the last commit that carries
+    it."""
     return Step(state.versions, state.coverage)
 
 
@@ -402,7 +403,7 @@ def _may_fill(state: JobState, glimpse: CheapLook, knobs: Knobs) -> bool:
 
 
 def _is_wished(glimpse: CheapLook, knobs: Knobs) -> bool:
-    """Whether the user and his limits let anything be filled."""
+    """Whether pauses, the rate limit and the log budget allow a fill."""
     return not knobs.fill_paused and glimpse.pace.chunks_allowed > 0 and not held_back(glimpse, knobs)
 
 
@@ -412,7 +413,7 @@ def held_back(glimpse: CheapLook, knobs: Knobs) -> bool:
 
 
 def kept_logs(glimpse: CheapLook) -> list[Kept]:
-    """Of the tables that keep one for the job."""
+    """The logs that tables keep for the job."""
     return [look.kept for look in glimpse.tables.values() if look.kept is not None]
 
 
@@ -433,7 +434,8 @@ def _pressing(glimpse: CheapLook, knobs: Knobs) -> bool:
 
 
 def _release_due(state: JobState, glimpse: CheapLook, knobs: Knobs) -> bool:
-    """While the fill is held back: a log is let go by commits alone, also after those who kept it have ended."""
+    """Whether the target has to commit while the fill is held back: an upstream lets go of its log after a commit
+    alone."""
     waits = not state.finished() and held_back(glimpse, knobs)
     return waits and glimpse.pace.since_commit_s >= RELEASE_EVERY_S
 

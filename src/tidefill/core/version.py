@@ -81,8 +81,9 @@ def _same_kind(mine: P, other: Point) -> P:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A point of the table `identity`. `carry` is what the upstream wants recorded along with it; only it reads
-    that. `bases`: from which versions of the tables of others a table of ours was derived there."""
+    """A point in the history of the table `identity`. `carry`: a text of the upstream that is stored with the version;
+    only the upstream reads it. `bases`: of a table that a job made, the versions of the bases that this version was
+    computed from."""
 
     identity: str
     point: Point
@@ -91,13 +92,14 @@ class Version:
 
 
 def bases_of(version: Version) -> Mapping[str, int]:
-    """The versions of tables of others that it comes from, by identity; a table of others comes from itself."""
+    """The versions of bases that this version was computed from: identity of the base -> number. A version of a base
+    was computed from itself."""
     number = version.point.ordinal
     return version.bases if version.bases or number is None else {version.identity: number}
 
 
 def bases_of_all(versions: Iterable[Version]) -> dict[str, int]:
-    """The same of several, which agree."""
+    """`bases_of` for several versions that agree, in one mapping."""
     return {base: number for version in versions for base, number in bases_of(version).items()}
 
 

@@ -42,7 +42,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
-    Unreadable,
+    UnreadableDefinition,
     ViewWish,
     Wish,
     job_from_text,
@@ -454,7 +454,7 @@ def _names(columns: Sequence[str] | str) -> tuple[str, ...]:
 
 def _registered(table: Registered) -> Table:
     match table_from_text(table.definition):
-        case Unreadable(fact):
+        case UnreadableDefinition(fact):
             return Table(table.name, "", (), (), unreadable=fact)
         case TableDefinition(location, key, walk):
             return Table(table.name, location, key, walk)

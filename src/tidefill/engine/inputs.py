@@ -14,7 +14,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
-    Unreadable,
+    UnreadableDefinition,
     table_from_text,
 )
 from tidefill.jobs.graph import Graph, definition_of
@@ -143,7 +143,7 @@ class Inputs:
 def _readable(table: Registered) -> TableDefinition:
     """What was registered. Raises StoreUnreadable, which names the table, if this release cannot read it."""
     match table_from_text(table.definition):
-        case Unreadable() as unreadable:
+        case UnreadableDefinition() as unreadable:
             raise unreadable.error(table.name)
         case definition:
             return definition

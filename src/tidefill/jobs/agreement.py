@@ -1,10 +1,13 @@
 """Which versions of its inputs a job takes, so that no view shows a mix of two versions of one table.
 
-Inputs that come from one table of others (a base) agree if they come from the same version of it. `agree` finds the
-newest that do; what a view shows rests on this alone. Ticks see to it that there are such versions: jobs whose outputs
-meet again in some view above them go to the same versions of a base, and on to the next only when all of them have been
-there. A tick is a number in the store, moved by compare-and-set; it has no owner. A job that stands still is not waited
-for: when it goes on, it goes to the tick of that time.
+Correctness. A base is a table of others. Two inputs agree if they were computed from the same version of each base that
+they have in common. Before a step `agree` picks the newest versions of the inputs that agree. What a view shows rests
+on this alone.
+
+Liveness. Ticks make sure that such versions exist. A tick is a row `base -> version` in the store, moved by
+compare-and-set; it has no owner. Jobs whose outputs meet again in some view above them step only to tick versions. The
+tick moves on when all of them have come to it. A job that stands still is not waited for: when it goes on, it goes to
+the tick of that time.
 """
 
 from __future__ import annotations
@@ -26,8 +29,9 @@ Reads: TypeAlias = Mapping[Node, Mapping[Table, Node]]  # what each of a job's t
 
 @dataclass(frozen=True, slots=True)
 class InStep:
-    """Whether the job goes to the same versions as others, how far it may go now, given the newest versions of its
-    tables and which can be read, and whether others read what it makes."""
+    """How a job goes in step with others. `member`: others have to know every version that the job goes to. `allowed`:
+    the versions that it may go to now, given the newest versions of its tables and which can be read. `read`: other
+    jobs read what it makes."""
 
     member: bool
     allowed: Callable[[Mapping[Table, Version], Readable], Mapping[Table, Version]]
@@ -43,10 +47,11 @@ def _all_of_them(due: bool, newest: Mapping[Table, Version], readable: Readable)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A job among others. `waited_for`: of each of its tables that has ticks, the jobs that are to be there before the
-    next. `member`: others need to know every version that it goes to. `blocked_by`: a job below it that stands still.
-    `target_lag_s`: the smallest that any of those has who go with it. `read`: others read what it makes. `allowed`: of
-    the newest versions of its tables, those that it may go to now; `due`: it is time for the next."""
+    """A job among others. `member`: others have to know every version that the job goes to. `waited_for`: for each of
+    its tables that has ticks, the jobs that must have come to the tick before the next one. `blocked_by`: a job below
+    it that stands still. `target_lag_s`: the smallest target lag of all jobs that go in step with it. `read`: other
+    jobs read what it makes. `allowed`: the versions that it may go to now, given whether it is time for the next ones
+    (`due`), the newest versions, and which can be read."""
 
     member: bool = False
     waited_for: Mapping[Table, Sequence[Job]] = field(default_factory=dict)
@@ -60,8 +65,8 @@ def agree(
     heads: Mapping[Table, Version], before: Callable[[Table, str, int], Version | None]
 ) -> dict[Table, Version] | None:
     """The newest versions up to these heads that agree; None if there are none. `before(table, base, number)`: the
-    newest version of the table that comes from at most that version of the base. Versions of a base never go back in a
-    table's history, so the newest is one and the same in whatever order it is looked for."""
+    newest version of the table that was computed from version `number` of `base` or older. In a table's history the
+    versions of a base never go back, so the result does not depend on the order of the search."""
     now = dict(heads)
     while True:
         oldest: dict[str, int] = {}
@@ -79,18 +84,19 @@ def agree(
 
 
 def bases(node: Node, reads: Reads) -> frozenset[Node]:
-    """The tables of others from which it comes. A job that reads no table of ours is one itself."""
+    """The bases of a table or a job: the tables of others that it is computed from. A job that reads nothing of ours is
+    a base itself."""
     return frozenset(one for one in (node, *_all_below(node, reads)) if not reads.get(one))
 
 
 def meets(job: Node, reads: Reads) -> frozenset[Node]:
-    """The bases from which two or more of its inputs come."""
+    """The bases that two or more inputs of the job have in common."""
     found = Counter(base for below in set(reads[job].values()) for base in bases(below, reads))
     return frozenset(base for base, inputs in found.items() if inputs > 1)
 
 
 def in_step(reads: Reads) -> dict[Node, frozenset[Node]]:
-    """Of each base, the jobs that go by its ticks: those that come from it and are read by a job in which it meets."""
+    """For each base, the jobs that go by its ticks: all that have the base and lie below a job in which it meets."""
     found: dict[Node, frozenset[Node]] = {}
     for job in reads:
         for base in meets(job, reads):
@@ -100,7 +106,7 @@ def in_step(reads: Reads) -> dict[Node, frozenset[Node]]:
 
 
 def _all_below(node: Node, reads: Reads) -> frozenset[Node]:
-    """What it reads, however far below; each is looked at once, by however many ways it is reached."""
+    """All tables and jobs below, however far. The search visits each once, however many ways lead to it."""
     found: set[Node] = set()
     ahead = [node]
     while ahead:
@@ -111,7 +117,7 @@ def _all_below(node: Node, reads: Reads) -> frozenset[Node]:
 
 
 def stands(job: Job) -> str:
-    """Why it does not go on, for now, as a person reads it; empty if it does."""
+    """Why the job stands still now, in a word for a person; empty if it goes on."""
     if job.life is Life.LIVE and job.pause is not Pause.ALL and not job.wants_end and not job.wants_resync:
         return ""
     return Life.PAUSED.value if job.pause is Pause.ALL and job.life is Life.LIVE else job.life.value
@@ -124,6 +130,6 @@ def blocked_by(job: Node, reads: Reads, rows: Mapping[Node, Job]) -> Job | None:
 
 
 def waited_for(members: Iterable[Node], reads: Reads, rows: Mapping[Node, Job]) -> list[Job]:
-    """Those of them that will come to the tick by themselves."""
+    """The members that will come to the tick by themselves: neither they nor a job below them stands still."""
     known = [rows[member] for member in sorted(members) if member in rows]
     return [job for job in known if not stands(job) and blocked_by(job.id, reads, rows) is None]

@@ -5,7 +5,7 @@ name; the store knows which table or job has the name, and where that lies.
 
 `JobDefinition` is a union of classes. Code that differs by class matches on it and ends in `assert_never`, so a new
 class is an error of the type checker wherever it has to be handled. A text that this release cannot read is a value
-too, `Unreadable`: it stops its own job, and nothing else.
+too, `UnreadableDefinition`: it stops its own job, and nothing else.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ JobDefinition: TypeAlias = OverOne | PlannedViewDefinition | FullViewDefinition
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableDefinition:
     """A definition that this release cannot read, and why. `tables`: the names of ours that it reads, as far as its
     text tells: nobody shall take away what a newer release still reads."""
 
@@ -224,7 +224,7 @@ Wish: TypeAlias = ReplicaWish | ViewWish
 """What a user asked for. What was worked out from it (columns, walks, parts) may differ from time to time."""
 
 
-def wish_of(definition: JobDefinition | Unreadable) -> Wish | None:
+def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
     """What the user asked for; None if that cannot be read."""
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
@@ -233,7 +233,7 @@ def wish_of(definition: JobDefinition | Unreadable) -> Wish | None:
             return ViewWish(definition.sql, full=False)
         case FullViewDefinition():
             return ViewWish(definition.sql, full=True)
-        case Unreadable():
+        case UnreadableDefinition():
             return None
         case never:
             assert_never(never)
@@ -244,7 +244,7 @@ def wish_for_replica(source: str) -> ReplicaWish:
     return ReplicaWish(name_key(source))
 
 
-def same_wish(wish: Wish, definition: JobDefinition | Unreadable) -> bool:
+def same_wish(wish: Wish, definition: JobDefinition | UnreadableDefinition) -> bool:
     """Whether the user who made this wish gets this definition. Of one that cannot be read that is not known: no."""
     return wish_of(definition) == wish
 
@@ -258,13 +258,13 @@ def table_to_text(table: TableDefinition) -> str:
 
 
 @lru_cache(PARSED_MAX)
-def table_from_text(text: str) -> TableDefinition | Unreadable:
+def table_from_text(text: str) -> TableDefinition | UnreadableDefinition:
     """The inverse of `table_to_text`. Each text is parsed once."""
     try:
         data = _parsed(text)
         return TableDefinition(str(data["location"]), tuple(data["key"]), tuple(data["walk"]))
     except StoreUnreadable as error:
-        return Unreadable(error.fact, error.detail, error.hint)
+        return UnreadableDefinition(error.fact, error.detail, error.hint)
     except (KeyError, TypeError) as error:
         return _unreadable(repr(error))
 
@@ -305,12 +305,12 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
 
 
 @lru_cache(PARSED_MAX)
-def job_from_text(text: str) -> JobDefinition | Unreadable:
+def job_from_text(text: str) -> JobDefinition | UnreadableDefinition:
     """The inverse of `job_to_text`. Each text is parsed once."""
     try:
         return _job(_parsed(text))
     except StoreUnreadable as error:
-        return Unreadable(error.fact, error.detail, error.hint, _tables_told(text))
+        return UnreadableDefinition(error.fact, error.detail, error.hint, _tables_told(text))
     except (KeyError, TypeError, ValueError) as error:
         return _unreadable(repr(error), _tables_told(text))
 
@@ -398,5 +398,5 @@ _FACT = "a definition in the store cannot be read"
 _HINT = "Restore the store from a backup, or drop what was defined and define it again."
 
 
-def _unreadable(detail: str, tables: Names = ()) -> Unreadable:
-    return Unreadable(_FACT, detail, _HINT, tables)
+def _unreadable(detail: str, tables: Names = ()) -> UnreadableDefinition:
+    return UnreadableDefinition(_FACT, detail, _HINT, tables)

@@ -22,7 +22,7 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
-    Unreadable,
+    UnreadableDefinition,
     job_from_text,
 )
 from tidefill.jobs.lifecycle import Life
@@ -32,7 +32,7 @@ from tidefill.jobs.row import Job, name_key
 def definition_of(row: Job) -> JobDefinition:
     """What was created. Raises StoreUnreadable, which names the job, if this release cannot read it."""
     match job_from_text(row.definition):
-        case Unreadable() as unreadable:
+        case UnreadableDefinition() as unreadable:
             raise unreadable.error(row.name)
         case definition:
             return definition
@@ -55,7 +55,7 @@ def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]] = 
     table. `locations`: of the registered tables, by the keys of their names; asked for only if a job reads several."""
     ids = {name_key(row.name): row.id for row in rows}
     definitions = {row.id: job_from_text(row.definition) for row in rows}
-    several = any(len(one.tables) > 1 for one in definitions.values() if not isinstance(one, Unreadable))
+    several = any(len(one.tables) > 1 for one in definitions.values() if not isinstance(one, UnreadableDefinition))
     places = locations() if several else {}
 
     def node(name: str) -> Node:
@@ -73,7 +73,7 @@ def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]] = 
             case never:
                 assert_never(never)
 
-    return {job: inputs(one) for job, one in definitions.items() if not isinstance(one, Unreadable)}
+    return {job: inputs(one) for job, one in definitions.items() if not isinstance(one, UnreadableDefinition)}
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ def acquire(
 
 
 def fenced(fence: int, change: Callable[[Job], Job]) -> Callable[[Job], Job]:
-    """The change, made only while the lease with that number is the newest."""
+    """The change, if `fence` is the number of the newest lease; else the function raises Fenced."""
 
     def guarded(job: Job) -> Job:
         if job.lease.fence != fence:
@@ -273,12 +273,12 @@ def renew(owner: str, now_s: float, ttl_s: float) -> Callable[[Job], Job]:
 
 
 def release_lease(job: Job) -> Job:
-    """Let others take it at once."""
+    """Give the lease back, so that another runner can take the job at once."""
     return replace(job, lease=replace(job.lease, owner="", until_s=0.0), doing=None)
 
 
 def release_own(owner: str) -> Callable[[Job], Job]:
-    """Let others take it at once, if it is ours."""
+    """Give the lease back, if `owner` has it."""
     return lambda job: release_lease(job) if _is_of(job, owner) else job
 
 
@@ -287,7 +287,7 @@ def _is_of(job: Job, owner: str) -> bool:
 
 
 def ends_step(change: Callable[[Job], Job]) -> Callable[[Job], Job]:
-    """The change; unless it begins a step, no step is under way after it."""
+    """The change. It also clears `doing`, unless the change itself begins a step."""
 
     def changed(job: Job) -> Job:
         after = change(job)
@@ -297,8 +297,8 @@ def ends_step(change: Callable[[Job], Job]) -> Callable[[Job], Job]:
 
 
 def happened(event: Event, wish_number: int | None = None, **changes: Any) -> Callable[[Job], Job]:
-    """The lifecycle event and what comes with it. With a `wish_number`: the row is unchanged if there are newer
-    wishes."""
+    """The row after the lifecycle event, with these changes of other fields. With a `wish_number`: the row is unchanged
+    if there are newer wishes."""
 
     def moved(job: Job) -> Job:
         if wish_number is not None and job.wish_number != wish_number:
@@ -326,8 +326,8 @@ def failed(error: TidefillError) -> Callable[[Job], Job]:
 
 
 def gave_up(error: TidefillError) -> Callable[[Job], Job]:
-    """FAILED, because what the job would need to go on was given up. A job that had failed before keeps that reason in
-    the detail, but now it takes more to mend it. A pause is over: RESYNC shall be enough."""
+    """FAILED, because the runner gave up a log that the job needs to go on. If the job had failed before, the detail
+    names the earlier reason too. The change ends a pause, so that RESYNC alone is enough to go on."""
 
     def given_up(job: Job) -> Job:
         pause = Pause.NOTHING if job.pause is Pause.ALL else job.pause
@@ -343,8 +343,8 @@ def gave_up(error: TidefillError) -> Callable[[Job], Job]:
 
 
 def begin_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
-    """The uuid of the first generation, recorded before anything is made, and what a generation is built from, if that
-    was not there when it began. A second maker finds them there."""
+    """Record the uuid of the first generation before anything is made, and the `source` of a generation that began
+    without one. What the row has already stays: a second runner finds it there."""
     return lambda job: replace(job, generation_uuid=job.generation_uuid or generation_uuid, source=job.source or source)
 
 

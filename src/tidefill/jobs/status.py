@@ -22,7 +22,7 @@ from tidefill.core.step import StepKind
 from tidefill.core.version import Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.errors import StateUnreadable, StoreUnreadable
-from tidefill.jobs.definitions import Unreadable, job_from_text
+from tidefill.jobs.definitions import UnreadableDefinition, job_from_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.plain_json import plain
@@ -172,7 +172,7 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
 def _kind(row: Job) -> tuple[str, Failure | None]:
     """What the job makes, and why this release cannot run it, if it cannot."""
     match job_from_text(row.definition):
-        case Unreadable(fact, detail, hint):
+        case UnreadableDefinition(fact, detail, hint):
             return UNKNOWN, Failure(StoreUnreadable.code, fact, detail, hint)
         case definition:
             error = settings_error(row)

@@ -14,7 +14,7 @@ F = TypeVar("F")
 
 
 class Derivation(Protocol[F]):
-    """Q. Every output has a key; the outputs of covered rows are the target."""
+    """The query of a job. Every output row has a key. The target holds the outputs of the covered input rows."""
 
     shape: Shape
 
@@ -23,9 +23,9 @@ class Derivation(Protocol[F]):
         walked."""
 
     def changes(self, halves: Mapping[Occurrence, Halves[F]], new: Mapping[Occurrence, F]) -> Merge[F]:
-        """What changes of covered inputs, and chunks (as additions), do to the outputs; an input without `halves` did
-        not change. `new` are all covered inputs after them. Each of those costs a look at its upstream when it is asked
-        for, so ask for no more than is needed, and before returning: the upstream is checked after that."""
+        """What the changes of covered inputs do to the outputs; the rows of chunks count as additions. An input without
+        `halves` did not change. `new`: all covered inputs after the changes. To take a frame out of `new` asks its
+        upstream, so take only what is needed, and before returning: the upstream is checked after that."""
 
     def whole(self, rows: Mapping[Occurrence, F]) -> F:
         """The outputs of these inputs, from nothing."""

@@ -152,14 +152,15 @@ class Machine(Protocol[T]):
         """What is known from the last plan; costs nothing."""
 
     def release(self, truth: T, released: str = "") -> None:
-        """The store has the report of this truth, and `released`, if a Wait said so: sources may let go of what lies
-        before them."""
+        """Tell the sources that they may let go of what lies before this truth, or before `released`, if a Wait gave
+        one. Called only after the store has the report of the truth, or `released`."""
 
     def abandon(self, job: Job, error: TidefillError) -> None:
         """The job becomes FAILED: stop what would harm others meanwhile. Called before FAILED is written."""
 
     def compare(self, job: Job, after: Key | None, rows: int) -> Compared:
-        """The next piece of the target with a recompute, for somebody who asked, while the job goes on."""
+        """Compare the next piece of the target with a recompute, for a VERIFY that a user asked for while the job goes
+        on."""
 
     def rest(self) -> None:
         """Hold nothing open until the next turn."""

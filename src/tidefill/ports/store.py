@@ -46,9 +46,9 @@ class Store(Protocol):
     def wish_end(
         self, job_id: str, wish: Callable[[Job], Job], reads: NamesRead, *, cascade: bool = False
     ) -> Sequence[Job]:
-        """`change` by the wish; InUse if a job that is not to end too `reads` this one. With `cascade`: the same wish
-        for all jobs that read it, or that read one of those, in one transaction. The job as it is then, and
-        those, by name."""
+        """Apply the wish, as `change` does. Raises InUse if a job `reads` this one and is not to end too. With
+        `cascade`: apply it in one transaction to all jobs above this one as well. Returns the job, then the others by
+        name, as they are then."""
 
     def delete(self, job_id: str) -> None:
         """Remove the row and its events."""
@@ -72,10 +72,10 @@ class Store(Protocol):
         """Every table, by name."""
 
     def tick(self, base: str) -> int | None:
-        """The version of the base that is being gone to; None if there is none."""
+        """The tick of the base: the version that the jobs in step go to now; None if there is none."""
 
     def open_tick(self, base: str, after: int | None, number: int) -> int:
         """Compare-and-set: move the tick from `after` to `number`; returns the current tick."""
 
     def keep_ticks(self, bases: Collection[str]) -> None:
-        """Forget those of all other tables."""
+        """Remove the ticks of all bases but these."""

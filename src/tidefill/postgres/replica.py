@@ -48,15 +48,8 @@ class Replicas:
         derivation = row_wise(definition, self._tables.empty(found, session))
         schema = derivation.nothing().schema
         upstream = self.databases.upstream(session, job, definition)
-        return self._builder.machine(
-            job,
-            definition.key,
-            session,
-            {INPUT: upstream},
-            derivation,
-            schema,
-            by_key=definition.walk == definition.key,
-        )
+        upstreams = {INPUT: upstream}
+        return self._builder.machine(job, definition.key, session, upstreams, derivation, schema, by_key=True)
 
 
 def database_input(source: Source, found: Found) -> Input:

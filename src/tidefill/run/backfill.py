@@ -132,8 +132,8 @@ class Backfill(Generic[F]):
         return CheapLook(job.phase(), seen, pace, truth.state_is_not_last_commit, step.member, held, step.read)
 
     def _agreed(self, heads: Mapping[Table, Version], known: Mapping[Table, Version]) -> Mapping[Table, Version]:
-        """The newest that may be taken together; those that are known if there are no newer ones. A polled head that is
-        older than what is known tells nothing."""
+        """The newest versions that agree; `known`, the state's versions, if no newer ones do. A polled head that is
+        older than the state's version is not used. Raises NotYet if none agree and the state has none."""
         if len(heads) == 1:
             return heads
         newest = {
@@ -186,7 +186,7 @@ class Backfill(Generic[F]):
         self._let_go()
 
     def look(self, truth: Truth, glimpse: CheapLook, knobs: Knobs) -> Look:
-        """All that the plan needs, and no more."""
+        """Look at what the planner needs, and at no more."""
         with self._saying_what_is_lost({table: seen.head for table, seen in glimpse.tables.items()}):
             return self._look(truth, glimpse, knobs)
 
@@ -262,8 +262,8 @@ class Backfill(Generic[F]):
 
     @contextmanager
     def _saying_what_is_lost(self, versions: Mapping[Table, Version]) -> Iterator[None]:
-        """If these cannot be read, the next plan must not ask for them again, or the job stops if nothing else is
-        left."""
+        """Tells the upstreams if these versions turn out Unreadable, so that the next plan does not ask for them again.
+        An upstream raises HistoryGone if no newer version can take the place."""
         try:
             yield
         except Unreadable:
@@ -272,7 +272,8 @@ class Backfill(Generic[F]):
             raise
 
     def _name_the_keys(self, state: JobState) -> None:
-        """A look at all keys tells more than a count, where it still finds them."""
+        """Raise KeyNotUnique with the keys, if they can be found: an error that has a count alone tells a person
+        less."""
         for table, upstream in self._upstreams.items():
             with suppress(RetryLater):
                 upstream.check_keys(state.versions[table])

@@ -1,7 +1,7 @@
 """Brings every job of a store to the newest version that its inputs have, then stops.
 
-A job gets its goal when everything that it reads has come to its own: the newest versions that its inputs have then. A
-job has none any more when it has come to it, or will not come any nearer.
+A job gets a goal when all jobs that it reads have reached theirs: the newest versions that its inputs have then. The
+catch-up is done with a job that has reached its goal, or that cannot come nearer to it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class CatchUp:
         return turn
 
     def _all_wait_for_each_other(self, job_ids: Iterable[str]) -> bool:
-        """Whether all of them wait for others, who have come to their goals before."""
+        """Whether every one of these jobs waits for other jobs: those have reached their goals, so nobody would
+        move."""
         for_others = (Reason.SIBLINGS.code, Reason.INPUTS.code)
         return all(row is not None and row.waits_for in for_others for row in map(self._store.job, job_ids))
 

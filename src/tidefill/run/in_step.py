@@ -51,8 +51,9 @@ class Ticking:
         newest: Mapping[Table, Version],
         readable: Readable,
     ) -> dict[Table, Version]:
-        """These versions, none beyond the tick of its table. The next tick is opened if there is something newer, and
-        either it is time (`due`) and all have come to the last, or that one cannot be read any more."""
+        """The versions that a job may go to: the newest of each table, but none beyond the tick of the table. If there
+        is a newer version than the tick, the tick moves to it when it is time (`due`) and all of `waited_for` have come
+        to the tick, or when the version of the tick cannot be read any more."""
         return {
             table: self._up_to_tick(version, waited_for[table], due, partial(readable, table))
             if table in waited_for
@@ -74,12 +75,13 @@ class Ticking:
         return newest if number <= tick else Version(base, Number(tick))
 
     def tidy(self) -> None:
-        """Forget the ticks of tables that no job comes from."""
+        """Remove the ticks of bases that no job was computed from."""
         self._store.keep_ticks({base for job in self._store.jobs() for base in _bases(job)})
 
 
 def _has_come(job: Job, base: str, tick: int) -> bool:
-    """One that comes from another table of that name (it will notice) is not waited for."""
+    """Whether the job has come to the tick. True for a job that was not computed from this base: its table was
+    replaced, which its own next turn finds."""
     return _bases(job).get(base, tick) >= tick
 
 
@@ -89,7 +91,8 @@ def _bases(job: Job) -> dict[str, int]:
 
 @lru_cache(ANCHORS_MAX)
 def _bases_in(anchor_text: str) -> dict[str, int]:
-    """A state that cannot be read stops the job that it belongs to; here it counts as none."""
+    """The base versions in the anchor; none if there is no anchor, or if this release cannot read it: then the job
+    stops in its own turn."""
     try:
         anchor = anchor_from_text(anchor_text)
     except StateUnreadable:

@@ -68,7 +68,7 @@ class BackfillMachine(Generic[F]):
         return Outcome(truth, ahead=truth.state.step > (0 if anchor is None else anchor.state.step))
 
     def plan(self, job: Job, truth: Truth, round: Round) -> Plan:
-        """LookRequest, then ask the planner."""
+        """Look at the upstreams, then ask the planner."""
         pace, knobs = self._pace_now(job, round.now_s), _knobs(job, round)
         if step.plan_at_once(truth.state, job.phase(), knobs) is not None:
             return Finish()
@@ -219,7 +219,7 @@ class BackfillMachine(Generic[F]):
 
 
 def _knobs(job: Job, round: Round) -> Knobs:
-    """Those who go together go as often as the most impatient of them."""
+    """What the planner is told of settings and wishes. Jobs in step all have the smallest target lag among them."""
     knobs, group_lag_s = job.knobs(), round.group.target_lag_s
     target_lag_s = knobs.target_lag_s if group_lag_s is None else group_lag_s
     return replace(knobs, target_lag_s=0.0 if round.hurry else target_lag_s)
@@ -255,7 +255,7 @@ def _notices(job: Job, glimpse: CheapLook) -> list[str]:
 
 
 def _lag(state: JobState, glimpse: CheapLook) -> Lag:
-    """Of the table that is furthest behind."""
+    """How far the target is behind: by the table that is furthest behind."""
     known = {table: at.point for table, at in state.versions.items()}
     behind = [known[table].lag_to(look.head.point) for table, look in glimpse.tables.items() if table in known]
     counted = [versions for versions in behind if versions is not None]

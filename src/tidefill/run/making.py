@@ -49,8 +49,8 @@ class Making:
         return job
 
     def remove_if_superseded(self, job: Job, made: tuple[Resource, ...]) -> None:
-        """While we made things the job may have been dropped, or have begun a new generation, by a runner that took it
-        over: then nobody else will remove them. What is published stays until its successor is."""
+        """Remove what was just made, and raise Fenced, if another runner has dropped the job or begun a new generation
+        meanwhile: that runner does not know of it. A published generation stays until the next one is published."""
         now = self._store.job(job.id)
         superseded = now is not None and job.generation not in (now.generation, now.published)
         if now is None or now.life in (Life.CANCELLING, Life.DROPPED) or superseded:
@@ -89,15 +89,16 @@ class Making:
         self._rows.event_once(job, f"left where it is: {error.fact}: {error.detail}")
 
     def remove_logs(self, job: Job) -> None:
-        """Older generations will take in nothing more. What cannot be removed now is when the new one is published."""
+        """Remove what keeps a log for older generations, which take in nothing more. What cannot be removed now is
+        removed when the new generation is published."""
         for resource in job.resources:
             with suppress(TidefillError):
                 if self._resources.kept(resource) is not None:
                     self._resources.remove(job, resource)
 
     def logs_to_give_up(self, job: Job, *, stands: bool, failed: int) -> Mapping[Resource, Kept]:
-        """What keeps logs for the job, if giving them up was asked for, too much is kept, and the job does not move;
-        else nothing. The first of them is the one that keeps too much."""
+        """The resources that keep a log for the job, if the job has a `wal_limit`, one of them keeps more than that,
+        and the job does not move; else nothing. The one that keeps too much comes first."""
         limit = job.settings.wal_limit
         if limit is None:
             return {}

@@ -94,7 +94,8 @@ class Memory:
             self._jobs[job_id].failed = 0
 
     def is_first_conflict(self, job_id: str) -> bool:
-        """Whether a commit that lost against another one may be tried again at once: another one in a row backs off."""
+        """Whether this conflict is the first one since the last turn that went well. The runner tries again at once
+        after the first, and backs off after any other."""
         if job_id in self._failures:
             return False
         self._failures[job_id] = 0
@@ -106,7 +107,7 @@ class Memory:
         return self._failures[job_id]
 
     def is_told_too_often(self, job_id: str, error: Unexplained) -> bool:
-        """Whether the job has met just this error so often, one time after the other, that it will not pass."""
+        """Counts the error. Returns whether the job has met the same one SAME_FAILURES_MAX times in a row."""
         fact, times = self._unexplained.get(job_id, ("", 0))
         times = times + 1 if fact == error.fact else 1
         # Begins at 0 again with the one that is too many: a person may have resumed the job.

@@ -148,7 +148,8 @@ class Runner:
                 return self._fail(job, Bug(f"unexpected {type(error).__name__}", detail=str(error)))
 
     def _advance_unless_lost(self, job: Job) -> Turn:
-        """If what all machines work with is gone, they are of no use either."""
+        """`_advance`. If `lost` says that the engine under all machines is gone, forgets all machines and raises what
+        it says."""
         try:
             return self._advance(job)
         except (Conflict, UnknownJob, NotYet, CommitConflict):
@@ -247,8 +248,9 @@ class Runner:
         return job, active
 
     def _truth(self, job: Job, active: Remembered) -> Any:
-        """What is true: found out at the start, after every trouble, and now and then, for strangers may write. Others
-        go by what the store says of it, so that is brought up to date if a runner died before it could."""
+        """What is true. The machine is asked at the start, after every trouble, and every RECHECK_S, because strangers
+        may write to the target. If the machine has more than the row says (a runner died before its report), the report
+        is written: other jobs go by the row."""
         now_s = self._clock.now_s()
         if active.truth is None or not 0.0 <= now_s - active.checked_s < RECHECK_S:
             found = active.machine.recover(job, active.truth)
@@ -383,11 +385,12 @@ class Runner:
         return Turn(False, None)
 
     def _abandon(self, job: Job, error: TidefillError) -> None:
-        """Only while the lease is ours: another runner's machine must not be stopped."""
+        """Have the machine stop what would harm others while the job stands still. Raises Fenced, before that, if
+        another runner has the lease: what that runner runs must not be stopped."""
         active = self._memory.get(job.id)
         gives_up = active.machine if active is not None else self._retires(job)
         if gives_up is not None:
-            self._rows.change(job, lambda row: row)
+            self._rows.change(job, lambda row: row)  # raises Fenced
             gives_up.abandon(job, error)
 
     def let_go(self) -> None:

@@ -68,7 +68,8 @@ class Scheduler:
         return self._graph_of(self._store.jobs())
 
     def run(self, stop: threading.Event, until: Callable[[], bool] = lambda: False) -> None:
-        """Run every job until told to stop, or until so. The turn that is under way is finished."""
+        """Take turns of every job until `stop` is set or `until` returns True. The turn that is under way is
+        finished."""
         with self.alive():
             while not stop.is_set() and not until():
                 wait_s = self.round(stop)
@@ -91,8 +92,8 @@ class Scheduler:
                 self._release()
 
     def round(self, stop: threading.Event) -> float:
-        """One turn of each job that is due; in how many seconds the next is. The store is read once, and again after
-        each turn that did something: the next ones shall see it."""
+        """Take one turn of each job that is due. Returns in how many seconds the next turn is due. The store is read
+        once, and again after each turn that did something, so that the turns after it see what it did."""
         try:
             graph = self.look()
         except RetryLater as error:
@@ -134,7 +135,8 @@ class Scheduler:
         self._for_each_of_ours(jobs.release_own(self._owner))
 
     def _for_each_of_ours(self, change: Callable[[Job], Job]) -> None:
-        """What cannot be changed now is over in a minute anyway."""
+        """Apply the change to every job whose lease this runner has. Errors are ignored: a lease that is not renewed or
+        given back ends by itself after LEASE_S."""
         with suppress(TidefillError):
             for job in self._store.jobs():
                 if job.lease.owner == self._owner:
