@@ -59,9 +59,11 @@ class Table:
         effect: Effect,
         payload: Payload | None = None,
         counts: Counts = NO_ROWS,
+        *,
+        replaces: bool = False,
     ) -> Entry:
         """A new version."""
-        entry = Entry(len(self.snapshots), effect, payload, counts)
+        entry = Entry(len(self.snapshots), effect, payload, counts, replaces)
         self.snapshots.append(bag)
         self.feed.append(changes)
         self.entries.append(entry)

@@ -1,7 +1,8 @@
 """A target like a Delta table: optimistic, idempotent by transaction number, and a bag.
 
 - The first step makes it.
-- An append never looks at keys. An upsert touches every row that matches; two changes for one key are an error.
+- An append never looks at keys. An upsert touches every row that matches; two changes for one key are an error. Few
+  changes remove every row that has one of their keys and put the new rows there; then the log counts no updates.
 - A step number that was committed is skipped in silence; one that is committed meanwhile is a conflict; an upsert also
   conflicts with any data or layout commit that lands meanwhile.
 - Frames are evaluated inside the commit, some of them twice, and anything may happen between.
@@ -22,6 +23,9 @@ from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
 from tidefill.testing.memory.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.memory.world import World
+
+KEYS_REPLACED_MAX = 3
+"""Up to so many changes replace rows, more are merged. Small, so that short histories have both."""
 
 COMMIT_S = 1.0
 ROW_S = 0.1
@@ -63,7 +67,7 @@ class MemoryTarget:
         if payload.state.step <= table.transactions.get(payload.generation_uuid, 0):
             self._world.seen["replayed step"] += 1
             return
-        bag, counts, expected = self._evaluate(write, table.rows_by_key())
+        bag, counts, expected, replaces = self._evaluate(write, table.rows_by_key())
         self._world.effect("target.evaluated")
         if read_version == NO_TABLE:
             self._refuse_another()
@@ -73,7 +77,8 @@ class MemoryTarget:
         before = table.rows_by_key()
         after = _appended(before, bag) if isinstance(write, Append) else bag
         table.transactions[payload.generation_uuid] = payload.state.step
-        entry = table.commit(after, _difference(before, after), Effect.WRITE, carried, counts)
+        changed = _difference(before, after)
+        entry = table.commit(after, changed, Effect.WRITE, carried, counts, replaces=replaces)
         self._world.now += COMMIT_S + ROW_S * (counts.inserted + counts.updated + counts.deleted)
         self._on_commit(self._path, table, entry)
         self._world.effect("target.committed")
@@ -93,25 +98,21 @@ class MemoryTarget:
         if self._path in self._catalog.tables:
             raise CommitConflict(f"{self._path} was made meanwhile")
 
-    def _evaluate(self, write: TargetWrite[Frame], before: Bag) -> tuple[Bag, Counts, Counts | None]:
+    def _evaluate(self, write: TargetWrite[Frame], before: Bag) -> tuple[Bag, Counts, Counts | None, bool]:
+        """The rows to write, what the log will count, what the marks promise, and whether keys are replaced."""
         match write:
-            case Append(frame):
+            case Append(frame) | Replace(frame):
                 rows = self._compute(frame)
                 bag: Bag = {}
                 for row in rows:
                     add(bag, row)
-                return bag, Counts(inserted=len(rows)), None
+                return bag, Counts(inserted=len(rows)), None, False
             case Merge(frame, exact):
                 changes = self._compute(frame)
                 marks = Counter(mark for mark, _, _ in changes)
                 expected = Counts(marks["I"], marks["U"], marks["D"]) if exact else None
-                return *_upsert(before, changes), expected
-            case Replace(frame):
-                rows = self._compute(frame)
-                bag = {}
-                for row in rows:
-                    add(bag, row)
-                return bag, Counts(inserted=len(rows)), None
+                replaces = 0 < len(changes) <= KEYS_REPLACED_MAX
+                return *(_replaced if replaces else _upsert)(before, changes), expected, replaces
             case never:
                 assert_never(never)
 
@@ -177,6 +178,18 @@ def _upsert(before: Bag, changes: list[tuple[str, object, Row | None]]) -> tuple
             inserted += 1
             after[key] = (row,)
     return after, Counts(inserted, updated, deleted)
+
+
+def _replaced(before: Bag, changes: list[tuple[str, object, Row | None]]) -> tuple[Bag, Counts]:
+    """Every row with one of the keys goes, then the new rows come."""
+    keys = [key for _, key, _ in changes]
+    if len(set(keys)) < len(keys):
+        raise KeyNotUnique("several changes of one key in one step")
+    after = {key: rows for key, rows in before.items() if key not in keys}
+    new = [row for mark, _, row in changes if mark != "D" and row is not None]
+    for row in new:
+        add(after, row)
+    return after, Counts(inserted=len(new), deleted=sum(len(before.get(key, ())) for key in keys))
 
 
 def _appended(before: Bag, rows: Bag) -> Bag:

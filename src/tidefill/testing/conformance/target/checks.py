@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 
-from tidefill.core.confirm import NO_TABLE, Anchor, Effect, Entry, Payload, Truth, confirm
+from tidefill.core.confirm import NO_TABLE, Anchor, Counts, Effect, Entry, Payload, Truth, confirm
 from tidefill.core.keys import TOP, Key, Timestamp
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Snapshot, Version
@@ -42,6 +42,13 @@ def written_by(harness: TargetHarness[F], way: str, new: Row, act: Callable[[], 
             return Replace(rows)
         case _:
             return Merge(rows, exact=way == "exact_merge")
+
+
+def assert_did(harness: TargetHarness[F], counts: Counts) -> None:
+    """The newest commit says that it did this. One that replaced rows counts an update as a row that went and a row
+    that came."""
+    entry = last_entry(harness)
+    assert entry.counts == (counts.replaced if entry.replaces else counts)
 
 
 def prepared(harness: TargetHarness[F]) -> Target[F]:
