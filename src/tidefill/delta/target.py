@@ -48,7 +48,7 @@ from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
-from tidefill.spark.session import having_set, without_constraint_propagation
+from tidefill.spark.session import having_set, small_step, without_constraint_propagation
 from tidefill.spark.widening import holds, widened
 
 PROPERTIES = {
@@ -234,7 +234,7 @@ class DeltaTarget:
     def _merge(self, write: Merge[DataFrame], payload: Payload) -> None:
         """Few changes replace the rows that have their keys; more are merged. The change set is evaluated once, and
         kept while its keys are collected and its rows are written."""
-        with self._translated():
+        with self._translated(), small_step(write.changes.sparkSession, write.few):
             self._follow(write.changes.drop(MARK).schema)
             kept = write.changes.cache()
             try:

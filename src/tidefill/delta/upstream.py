@@ -257,8 +257,9 @@ class DeltaUpstream:
             kept = known is not None and (known.after, known.upto, known.coverage) == (after, upto, coverage)
             net = known.frame if known is not None and kept else self._net(after, upto, coverage)
             removed, added = (net.where(f.col(WEIGHT) * sign > 0).drop(WEIGHT) for sign in (-1, 1))
-            removes = not self._only_added(number_of(after), number_of(upto))
-            return Halves(removed, added, images=True, kept=kept, removes=removes)
+            first, last = number_of(after), number_of(upto)
+            removes, few = not self._only_added(first, last), self._are_few(first, last)
+            return Halves(removed, added, images=True, kept=kept, removes=removes, few=few)
 
     def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:
         weighted = self._weighted(after, upto)

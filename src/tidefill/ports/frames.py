@@ -15,7 +15,8 @@ class Halves(Generic[F]):
     """The net changes of covered rows. `removed`: old images that were covered, or, without `images`, the keys of every
     changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
     to read them again costs nothing. `removes`: there may be something in `removed`. `lead`: the least and the greatest
-    value in the first column of the keys, where they are known at no cost."""
+    value in the first column of the keys, where they are known at no cost. `few`: the upstream knows that they are so
+    few that one task works them off soonest."""
 
     removed: F
     added: F
@@ -23,6 +24,7 @@ class Halves(Generic[F]):
     kept: bool = False
     removes: bool = True
     lead: tuple[int, int] | None = None
+    few: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,12 @@ class Append(Generic[F]):
 @dataclass(frozen=True, slots=True)
 class Merge(Generic[F]):
     """One row a key, marked I, U or D. `exact`: the marks say what each change will do, so the target counts them
-    before it writes and puts the counts into the payload. `lead`: as of `Halves`; then there is nothing to count."""
+    before it writes and puts the counts into the payload. `lead`, `few`: as of `Halves`."""
 
     changes: F
     exact: bool
     lead: tuple[int, int] | None = None
+    few: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,8 @@ class PostgresUpstream(Generic[F]):
             removed.append(self._read(head, queries.key_columns, f"{keys} k", "k", "true"))
             added.append(self._read(head, head.survey.columns, queries.rows_of(keys), "t", where))
         lead = (min(ends), max(ends)) if ends else None
-        return Halves(self._reader.union(removed), self._reader.union(added), images=False, lead=lead)
+        few = len(removed) == 1
+        return Halves(self._reader.union(removed), self._reader.union(added), images=False, lead=lead, few=few)
 
     def _ends(self, ends: set[int], keys: Sequence[KeyTexts]) -> set[int]:
         """The least and the greatest of these and of what is in the first column of the keys, if it is of integers."""

@@ -95,13 +95,13 @@ class RowWise:
             return self._by_key(half)
         added = self.derive(half.added)
         if not half.removes:
-            return Merge(added.withColumn(MARK, f.lit("I")), exact=True)
+            return Merge(added.withColumn(MARK, f.lit("I")), exact=True, few=half.few)
         columns = added.columns
         joined = self._side_by_side(self.derive(half.removed), added).where(~same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
         now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]
-        return Merge(joined.select(*now, mark.alias(MARK)), exact=True)
+        return Merge(joined.select(*now, mark.alias(MARK)), exact=True, few=half.few)
 
     def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame]:
         """Where only the keys of changed rows are known, which is enough for a copy: whatever has such a key goes, or
@@ -115,7 +115,7 @@ class RowWise:
             for name in added.columns
         ]
         mark = f.when(_of("n", SIDE).isNull(), "D").when(_of("o", SIDE).isNull(), "I").otherwise("U")
-        return Merge(joined.select(*values, mark.alias(MARK)), exact=False, lead=half.lead)
+        return Merge(joined.select(*values, mark.alias(MARK)), exact=False, lead=half.lead, few=half.few)
 
     def _side_by_side(self, old: DataFrame, new: DataFrame) -> DataFrame:
         """By key, `o` and `n`; SIDE is NULL where there is no row."""

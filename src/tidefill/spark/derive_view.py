@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.judge import COMPILED, by_text
 from tidefill.spark.keeping import Kept
 from tidefill.spark.names import quoted
-from tidefill.spark.session import without_constraint_propagation
+from tidefill.spark.session import small_step, without_constraint_propagation
 from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading
 from tidefill.views.plan.plan import TARGET, ViewPlan
@@ -129,16 +129,20 @@ class View:
         chunks = [half for name, half in halves.items() if half.removed is self._empty[name]]
         script = self._plan.changes(halves, NOTHING_KNOWN if chunks else self._reading())
         constants: dict[str, str] = {}
+        few = all(half.few for half in halves.values())
         with translated():
             for stage in script.stages:
-                found = statement(self._session, stage.query, inputs, constants)
-                if stage.limits:
-                    constants |= dict(zip(stage.limits, _constants(found), strict=True))
-                else:
-                    inputs[stage.name] = self._kept.keep(found)
+                with small_step(self._session, few and not _reads_inputs(stage.query)):
+                    found = statement(self._session, stage.query, inputs, constants)
+                    if stage.limits:
+                        constants |= dict(zip(stage.limits, _constants(found), strict=True))
+                    else:
+                        inputs[stage.name] = self._kept.keep(found)
             last = statement(self._session, script.last, inputs, constants)
-            with nullcontext() if _reads_inputs(script.last) else without_constraint_propagation(self._session):
-                return Merge(self._kept.plan(last), exact=True)
+            if _reads_inputs(script.last):
+                return Merge(self._kept.plan(last), exact=True, few=few)
+            with without_constraint_propagation(self._session), small_step(self._session, few):
+                return Merge(self._kept.plan(last), exact=True, few=few)
 
     def let_go(self) -> None:
         """Keep nothing of the last changes in Spark's memory."""
@@ -159,7 +163,7 @@ class View:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""
         if half.kept or half.removed is self._empty[name]:
             return _weighted(half)
-        with translated(UpstreamReplaced):
+        with translated(UpstreamReplaced), small_step(self._session, half.few):
             return self._kept.keep(_weighted(half))
 
     def _before(self, name: Occurrence, delta: DataFrame, new: DataFrame) -> DataFrame:

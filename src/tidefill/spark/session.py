@@ -7,7 +7,7 @@ from __future__ import annotations
 import atexit
 import gc
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any
@@ -31,6 +31,14 @@ COMMIT_CONF = (
 # Settings that let a scan skip what it cannot read, so that lost rows would look like deleted ones.
 LOSSY_CONF = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 CONCLUSIONS = "spark.sql.constraintPropagation.enabled"
+# Of a small step the jobs themselves cost most: one task, one job a statement, and no plan that is made anew after each
+# shuffle. (A MERGE of three rows has 18 jobs, and 10 with these; a replaceWhere 8 and 5.)
+SMALL_STEP = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.limit.initialNumPartitions": "1000",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
 
 
 def is_gone(spark: SparkSession, error: BaseException) -> bool:
@@ -132,6 +140,12 @@ def without_constraint_propagation(spark: SparkSession) -> AbstractContextManage
     With many columns that takes longer than a small statement itself, and where its tables are bounded by constants
     there is little to find."""
     return having_set(spark, {CONCLUSIONS: "false"})
+
+
+def small_step(spark: SparkSession, few: bool) -> AbstractContextManager[None]:
+    """Statements over `few` rows are planned for one task. Not for statements that read a large table: those need the
+    plan that is made anew when it is known how few rows one side of a join has."""
+    return having_set(spark, SMALL_STEP) if few else nullcontext()
 
 
 def make_active(spark: SparkSession) -> None:
