@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.engine.shop import Shop
 from tidefill import connect
+from tidefill.delta.log.statements import StatementLog
 from tidefill.delta.target import DeltaTarget
 from tidefill.errors import JobFailed
 
@@ -67,8 +68,10 @@ def test_a_runner_that_wakes_up_after_its_lease_is_refused(
         other.job(job.name).wait(300)
         other.run_once()
     shop.expect(job.name, QUERY.replace("events", "SOURCE"))
-    operations = [row["operation"] for row in spark.sql(f"DESCRIBE HISTORY delta.`{target_of(shop)}`").collect()]
-    assert operations[-2] == ("MERGE" if other_kind else "WRITE"), operations
+    commits = StatementLog(spark, target_of(shop)).newest()
+    assert (commits[1].name, commits[1].replaces_where) == (
+        ("WRITE Overwrite", True) if other_kind else ("WRITE Append", False)
+    )
     assert job.verify().differences == ()
 
 
@@ -96,10 +99,10 @@ def test_what_was_mostly_written_is_computed_anew_and_small_files_are_put_togeth
     for change in ("v = v + 1 WHERE id < 100", "v = v + 1 WHERE id % 3 > 0"):
         shop.sql(f"UPDATE SOURCE SET {change}")
         shop.engine.run_once()
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{target_of(shop)}`").collect()
-    assert {row["userMetadata"] for row in history if row["operation"] == "OPTIMIZE"} == {None}
-    steps = [row["operation"] for row in history if row["operation"] != "OPTIMIZE"]
-    assert steps[:2] == ["WRITE", "MERGE"]
+    commits = StatementLog(spark, target_of(shop)).newest()
+    assert {commit.user_metadata for commit in commits if commit.operation == "OPTIMIZE"} == {None}
+    steps = [(commit.name, commit.replaces_where) for commit in commits if commit.operation != "OPTIMIZE"]
+    assert steps[-2:] == [("WRITE Overwrite", True), ("WRITE Overwrite", False)]
     shop.expect(job.name, QUERY.replace("events", "SOURCE"))
     assert [happened.text for happened in shop.engine.events() if "anew" in happened.text] == [
         "computed anew: 67% of what it reads was written"

@@ -47,6 +47,7 @@ def test_what_reads_no_input_is_planned_without_constraint_propagation(
         merged.append(self._spark.conf.get(CONCLUSIONS))
         return merge_sql(self, *of_all, **named)  # type: ignore[arg-type]
 
+    monkeypatch.setattr("tidefill.delta.changed_keys.KEYS_MAX", 0)
     monkeypatch.setattr(Kept, "plan", spied_plan)
     monkeypatch.setattr(DeltaTarget, "_merge_sql", spied_merge_sql)
     shop.make()

@@ -6,6 +6,7 @@ once: put together from Columns, each of which is a call to Java, the coverage o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
@@ -44,6 +45,8 @@ SUPPORTED = (
 )  # fmt: skip
 _INTEGER_SUFFIX = {ByteType: "Y", ShortType: "S", IntegerType: "", LongType: "L"}
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])  # a decimal of Spark has 38 digits at most
+
+_PLAIN = re.compile(r"[A-Za-z0-9 _.:/@+-]*")
 
 SPARK = Conditions(equals="<=>")
 
@@ -103,11 +106,9 @@ def literal(value: Value, kind: DataType) -> str:
 
 
 def _text(value: str) -> str:
-    """In quotes, where files can be chosen by it. What a backslash means in quotes is a setting: a text with one, with
-    a quote, or with what cannot be printed, is given by its bytes."""
-    if value.isprintable() and "'" not in value and "\\" not in value:
-        return f"'{value}'"
-    return f"CAST(X'{value.encode().hex()}' AS STRING)"
+    """In quotes, where files can be chosen by it. What a backslash or a dollar means in quotes is a setting: a text
+    that has more than plain characters is given by its bytes."""
+    return f"'{value}'" if _PLAIN.fullmatch(value) else f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _constant(kind: DataType) -> Callable[[Value], str]:
