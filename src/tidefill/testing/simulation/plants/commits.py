@@ -16,6 +16,7 @@ from tidefill.ports.frames import Append
 from tidefill.run import backfill
 from tidefill.run.backfill import Backfill
 from tidefill.run.runner import Runner
+from tidefill.testing.memory import target
 from tidefill.testing.memory.derivations import nothing
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.simulation.plants.plant import Plant
@@ -50,6 +51,15 @@ def _commit_unfenced(self: MemoryTarget, write: Any, payload: Any) -> None:
         table.transactions.pop(payload.generation_uuid, None)
     with patch.object(MemoryTarget, "_refuse_conflicts", lambda *_: None):
         _commit(self, write, payload)
+
+
+_replaced = target._replaced
+
+
+def _leave_a_key_out(before: Any, changes: list[Any]) -> Any:
+    last = {key: before[key] for _, key, _ in changes[-1:] if key in before}
+    after, counts = _replaced({key: rows for key, rows in before.items() if key not in last}, changes)
+    return {key: (*last.get(key, ()), *after.get(key, ())) for key in {**last, **after}}, counts
 
 
 _confirm = confirm.confirm
@@ -141,5 +151,12 @@ OF_COMMITS = (
         ("I2 monotone", "I7 loud"),
         0,
         ((Runner, "_activate", _uuid_too_late),),
+    ),
+    Plant(
+        "leave-a-key-out",
+        "the predicate of a write that replaces rows lacks a key, so the old row stays",
+        ("I1 covered",),
+        0,
+        ((target, "_replaced", _leave_a_key_out),),
     ),
 )
