@@ -1,0 +1,36 @@
+"""How many Spark jobs a live step takes. Seconds differ from machine to machine; these do not."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.engine.shop import Shop
+from tests.spark_jobs import counted
+
+MOST = {
+    "SELECT id, v, name FROM events WHERE v > 1": 12,
+    "SELECT v, count(*) AS n, sum(id) AS s FROM events GROUP BY v": 18,
+    "SELECT count(*) AS n, sum(id) AS s FROM events WHERE v > 1": 18,
+}
+
+
+@pytest.mark.parametrize(("query", "most"), MOST.items(), ids=["filter", "groups", "one row"])
+def test_a_small_step_takes_few_jobs_and_an_idle_turn_none(
+    spark: SparkSession, shop: Shop, query: str, most: int
+) -> None:
+    shop.make(rows=2000)
+    shop.engine.register("events", location=shop.source, key="id")
+    job = shop.engine.create_view("kept", query, verify=False)
+    shop.engine.run_once()
+    service = shop.engine.scheduler(hurry=True)
+    with service.alive():
+        for place in (7, 8):
+            shop.sql(f"UPDATE SOURCE SET v = v + 1 WHERE id % 100 = {place}")
+            with counted(spark) as step:
+                assert service.turn(job._row()).worked
+        with counted(spark) as idle:
+            assert not service.turn(job._row()).worked
+    assert 0 < step.count <= most
+    assert idle.count == 0
+    shop.expect("kept", query.replace("events", "SOURCE"))
