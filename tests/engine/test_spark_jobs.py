@@ -8,14 +8,19 @@ from pyspark.sql import SparkSession
 from tests.engine.shop import Shop
 from tests.spark_jobs import counted
 
-MOST = {
-    "SELECT id, v, name FROM events WHERE v > 1": 12,
-    "SELECT v, count(*) AS n, sum(id) AS s FROM events GROUP BY v": 18,
-    "SELECT count(*) AS n, sum(id) AS s FROM events WHERE v > 1": 18,
-}
+FILTER = "SELECT id, v, name FROM events WHERE v > 1"
+GROUPS = "SELECT v, count(*) AS n, sum(id) AS s FROM events GROUP BY v"
+ONE_ROW = "SELECT count(*) AS n, sum(id) AS s FROM events WHERE v > 1"
 
 
-@pytest.mark.parametrize(("query", "most"), MOST.items(), ids=["filter", "groups", "one row"])
+@pytest.mark.parametrize(
+    ("query", "most"),
+    [
+        pytest.param(FILTER, 12, id="filter"),
+        pytest.param(GROUPS, 18, id="groups"),
+        pytest.param(ONE_ROW, 18, id="one row", marks=pytest.mark.full),
+    ],
+)
 def test_a_small_step_takes_few_jobs_and_an_idle_turn_none(
     spark: SparkSession, shop: Shop, query: str, most: int
 ) -> None:

@@ -49,13 +49,14 @@ def agree(spark: SparkSession, path: Path) -> None:
     assert replace(found, stamp=None, size=told.size, whole=told.whole) == told
 
 
-def test_every_kind_of_commit(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("statements", [STATEMENTS[:6], pytest.param(STATEMENTS, marks=pytest.mark.full)], ids=len)
+def test_every_kind_of_commit(spark: SparkSession, tmp_path: Path, statements: tuple[str, ...]) -> None:
     path = tmp_path / "t"
     table, session = table_at(str(path)), spark.newSession()
     session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")
     made = session.range(5).selectExpr("id", "1 AS x").write.format("delta")
     made.option("delta.enableDeletionVectors", "true").option("userMetadata", "mine").save(str(path))
-    for number, statement in enumerate(STATEMENTS):
+    for number, statement in enumerate(statements):
         session.sql(statement.format(t=table)).collect()
         if number == LOOKED_AT:
             agree(session, path)
