@@ -344,4 +344,7 @@ def test_a_heartbeat_and_a_clean_stop_touch_only_a_lease_of_their_own() -> None:
     assert jobs.renew("a", 90.0, 60.0)(held).lease == Lease("a", 3, 150.0)
     assert jobs.release_own("a")(held).lease == Lease("", 3, 0.0)
     assert jobs.renew("b", 90.0, 60.0)(held) is held
+    assert jobs.renew("a", 54.0, 60.0)(held) is held, "a quarter of its time is not over: each write costs"
+    assert jobs.renew("a", 55.0, 60.0)(held).lease.until_s == 115.0
+    assert jobs.renew("a", 30.0, 60.0)(held).lease.until_s == 90.0, "a clock that went back"
     assert jobs.release_own("b")(held) is held

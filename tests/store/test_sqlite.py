@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tidefill.errors import (
 from tidefill.jobs.namespace import Registered
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, intend
+from tidefill.store.rows import job_read
 from tidefill.store.sql_store import SqlStore, exists, open_store
 
 
@@ -35,6 +37,27 @@ def test_what_was_written_is_there_after_reopening(file: Path) -> None:
         assert list(store.tables()) == [EVENTS]
         assert list(store.events("1")) == [(1.5, "created")]
         assert store.store_id() == identity
+
+
+def test_a_row_is_parsed_once_for_each_change(file: Path, store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def counted(data: str) -> Job:
+        job = job_read(data)
+        parsed.append(job.id)
+        return job
+
+    monkeypatch.setattr("tidefill.store.sql_store.job_read", counted)
+    for number in "123":
+        store.create(replace(JOB, id=number, name=f"job {number}"))
+    for _ in range(3):
+        assert [job.id for job in store.jobs()] == ["1", "2", "3"]
+    assert parsed == ["1", "2", "3"]
+    with open_store(file) as other:
+        other.change("2", intend(Resource("path", "x")))
+    store.delete("3")
+    assert [(job.id, len(job.resources)) for job in store.jobs()] == [("1", 0), ("2", 1)]
+    assert parsed == ["1", "2", "3", "2"]
 
 
 def test_two_stores_have_two_identities(tmp_path: Path) -> None:

@@ -268,8 +268,14 @@ def fenced(fence: int, change: Callable[[Job], Job]) -> Callable[[Job], Job]:
 
 
 def renew(owner: str, now_s: float, ttl_s: float) -> Callable[[Job], Job]:
-    """A heartbeat: the lease lasts longer if it is still ours. It never takes one."""
-    return lambda job: replace(job, lease=replace(job.lease, until_s=now_s + ttl_s)) if _is_of(job, owner) else job
+    """A heartbeat: the lease lasts longer if it is still ours. It never takes one. One that has not used a quarter of
+    its time stays as it is: each write costs."""
+
+    def renewed(job: Job) -> Job:
+        needed = _is_of(job, owner) and not 0.75 * ttl_s < job.lease.until_s - now_s <= ttl_s
+        return replace(job, lease=replace(job.lease, until_s=now_s + ttl_s)) if needed else job
+
+    return renewed
 
 
 def release_lease(job: Job) -> Job:

@@ -135,10 +135,10 @@ class Scheduler:
         self._for_each_of_ours(jobs.release_own(self._owner))
 
     def _for_each_of_ours(self, change: Callable[[Job], Job]) -> None:
-        """Apply the change to every job whose lease this runner has. Errors are ignored: a lease that is not renewed or
-        given back ends by itself after LEASE_S."""
+        """Apply the change, which leaves other jobs alone, to every job whose lease this runner has. Errors are
+        ignored: a lease that is not renewed or given back ends by itself after LEASE_S."""
         with suppress(TidefillError):
             for job in self._store.jobs():
-                if job.lease.owner == self._owner:
+                if change(job) != job:
                     with suppress(TidefillError):
                         self._store.change(job.id, change)

@@ -12,7 +12,7 @@ What SQLAlchemy and the drivers raise never leaves this package: `named_errors` 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -102,6 +102,7 @@ class SqlStore:
         self._place = place
         self._back_up = back_up
         self._added: dict[str, int] = {}  # events of each job, by this process
+        self._read: Mapping[str, tuple[str, Job]] = {}  # the rows that were read last, by id, each with its text
 
     def __enter__(self) -> SqlStore:
         return self
@@ -156,10 +157,16 @@ class SqlStore:
             return job_named(connection, name)
 
     def jobs(self) -> Sequence[Job]:
-        """Every row, by name; sorted here, because databases differ in how they sort text."""
+        """Every row, by name; sorted here, because databases differ in how they sort text. A runner asks twice a
+        second: a row whose text is as it was last time is not parsed again."""
         with self._reading() as connection:
-            rows = [job_read(data) for data in connection.execute(sa.select(JOBS.c.data)).scalars()]
-        return sorted(rows, key=lambda job: (name_key(job.name), job.id))
+            found = [(job_id, data) for job_id, data in connection.execute(sa.select(JOBS.c.id, JOBS.c.data))]
+        before, now = self._read, dict[str, tuple[str, Job]]()
+        for job_id, data in found:
+            known = before.get(job_id)
+            now[job_id] = known if known is not None and known[0] == data else (data, job_read(data))
+        self._read = now
+        return sorted((job for _, job in now.values()), key=lambda job: (name_key(job.name), job.id))
 
     def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
         """Apply the change to the row and return what it is then. What `change` raises leaves the row as it was."""
