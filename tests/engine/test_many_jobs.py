@@ -15,16 +15,16 @@ import pytest
 
 from tests.cli.stores import VIEW, made, row
 from tests.jobs.test_definitions import JOIN
+from tidefill.core.reasons import Reason
 from tidefill.engine.connect import connect
 from tidefill.engine.engine import Engine
-from tidefill.errors import NotYet
 from tidefill.jobs import agreement as ticks
 from tidefill.jobs import definitions, graph
 from tidefill.jobs.definitions import PlannedViewDefinition
 from tidefill.jobs.graph import Graph
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job
-from tidefill.ports.machine import Outcome, Standing
+from tidefill.ports.machine import Outcome, Standing, Wait
 from tidefill.run.in_step import Ticking
 from tidefill.run.runner import LEASE_S, Runner, Turn
 from tidefill.store.sql_store import SqlStore
@@ -113,25 +113,27 @@ class Idle:
     def recover(self, job: Job, last: object) -> Outcome[str]:
         return Outcome("what is true")
 
-    def plan(self, *arguments: object) -> None:
-        raise NotYet("nothing new")
+    def plan(self, *arguments: object) -> Wait:
+        return Wait(Reason.IDLE)
 
     def standing(self) -> Standing:
         return Standing()
 
 
-READS = ("jobs", "job", "find", "table", "tables", "events")
+ASKS = ("jobs", "job", "find", "table", "tables", "events", "change")
 
 
-def test_an_idle_round_reads_the_store_once_and_parses_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_round_reads_the_store_once_and_parses_and_writes_nothing(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Engine, "_build", lambda *_: Idle())
     service, now_s = engine.scheduler(), 1000.0
     monkeypatch.setattr(engine._clock, "now_s", lambda: now_s)
     service.round(threading.Event())
-    assert {job.waiting for job in engine._store.jobs()} == {"nothing new"}
+    assert {job.waits_for for job in engine._store.jobs()} == {Reason.IDLE.code}
     parsed = Counted(definitions._parsed)
     monkeypatch.setattr(definitions, "_parsed", parsed)
-    counts = {name: Counted(getattr(SqlStore, name)) for name in READS}
+    counts = {name: Counted(getattr(SqlStore, name)) for name in ASKS}
     for name, counted in counts.items():
         monkeypatch.setattr(SqlStore, name, partialmethod(counted))
     now_s += LEASE_S / 4

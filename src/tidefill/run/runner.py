@@ -113,7 +113,7 @@ class Runner:
         needed."""
         self._graph = graph
         try:
-            job = self._store.change(job_id, jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone))
+            job = self._with_lease(job_id)
         except UnknownJob:
             self._memory.forget(job_id)
             return Turn(False, None)
@@ -130,6 +130,15 @@ class Runner:
             raise
         except Exception as error:
             return self._after(job, error)
+
+    def _with_lease(self, job_id: str) -> Job:
+        """The job's row, after the attempt to take its lease. If the graph shows that the lease is ours and lasts, the
+        store is not asked: whatever this turn writes is fenced by the lease's number."""
+        acquire = jobs.acquire(self._owner, self._clock.now_s(), LEASE_S, self._is_gone)
+        known = None if self._graph is None else self._graph.by_id.get(job_id)
+        if known is not None and known.lease.owner == self._owner and acquire(known) == known:
+            return known
+        return self._store.change(job_id, acquire)
 
     def _after(self, job: Job, error: Exception) -> Turn:
         """What follows from an error."""
