@@ -43,6 +43,9 @@ class Store(Protocol):
     def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
         """Apply the change; UnknownJob if the row is gone."""
 
+    def change_each(self, job_ids: Collection[str], change: Callable[[Job], Job]) -> None:
+        """Apply the change to each of these rows, in one transaction; rows that are gone are passed over."""
+
     def wish_end(
         self, job_id: str, wish: Callable[[Job], Job], reads: NamesRead, *, cascade: bool = False
     ) -> Sequence[Job]:

@@ -138,7 +138,6 @@ class Scheduler:
         """Apply the change, which leaves other jobs alone, to every job whose lease this runner has. Errors are
         ignored: a lease that is not renewed or given back ends by itself after LEASE_S."""
         with suppress(TidefillError):
-            for job in self._store.jobs():
-                if change(job) != job:
-                    with suppress(TidefillError):
-                        self._store.change(job.id, change)
+            ours = [job.id for job in self._store.jobs() if change(job) != job]
+            if ours:
+                self._store.change_each(ours, change)

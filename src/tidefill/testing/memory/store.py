@@ -72,6 +72,11 @@ class MemoryStore:
             self._effect("store.changed")
         return after
 
+    def change_each(self, job_ids: Collection[str], change: Callable[[Job], Job]) -> None:
+        """Apply the change to each."""
+        self._effect("store.change")
+        self.rows |= {job_id: change(self.rows[job_id]) for job_id in job_ids if job_id in self.rows}
+
     def wish_end(
         self, job_id: str, wish: Callable[[Job], Job], reads: NamesRead, *, cascade: bool = False
     ) -> Sequence[Job]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from tidefill.core.progress import Progress
-from tidefill.errors import Fenced, InvalidSetting, NameTaken, UnknownJob, UnknownTable
+from tidefill.errors import Fenced, InvalidSetting, NameTaken, UnknownJob, UnknownTable, WrongState
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import (
@@ -121,6 +121,28 @@ def change_applies_and_returns(make_store: MakeStore) -> None:
     assert store.job("a") == after
     assert store.change("a", wish_resume).wish_number == 2, "the next change sees the one before"
     assert store.job("b") == new_job("b"), "the other row is as it was"
+
+
+def change_each_applies_to_those_that_are_there(make_store: MakeStore) -> None:
+    store = make_store()
+    for number in "123":
+        store.create(new_job(number))
+    store.change_each(["3", "9", "1"], lambda job: replace(job, waiting="for rain"))
+    assert [job.waiting for job in store.jobs()] == ["for rain", "", "for rain"]
+
+
+def change_each_is_a_change_of_all_or_none(make_store: MakeStore) -> None:
+    store = make_store()
+    for number in "12":
+        store.create(new_job(number))
+
+    def refuse_the_second(job: Job) -> Job:
+        if job.id == "2":
+            raise WrongState("no")
+        return replace(job, waiting="for rain")
+
+    raised(WrongState, lambda: store.change_each(["1", "2"], refuse_the_second))
+    assert [job.waiting for job in store.jobs()] == ["", ""]
 
 
 def a_change_that_raises_changes_nothing(make_store: MakeStore) -> None:
@@ -287,6 +309,8 @@ JOBS: tuple[StoreTest, ...] = (
     what_is_not_there,
     jobs_come_by_name,
     change_applies_and_returns,
+    change_each_applies_to_those_that_are_there,
+    change_each_is_a_change_of_all_or_none,
     a_change_that_raises_changes_nothing,
     a_change_to_the_same,
     a_lease_is_taken_renewed_and_over,
