@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, DecimalType
 
 from tidefill.core.confirm import Counts
 from tidefill.core.keys import Key
@@ -75,10 +75,15 @@ class ChangedKeys:
         return "(" + " AND ".join(f"{quoted(name)} <=> {constant}" for name, constant in constants) + ")"
 
     def _constants(self, key: Key) -> list[str]:
-        return [
-            "NULL" if value is None else literal(value, kind)
-            for value, kind in zip(key.values, self.types, strict=True)
-        ]
+        """Each of the type of its column: Spark compares rows of several values only if their types are equal, and the
+        constant 1.50 has fewer digits than a column may have."""
+        constants = []
+        for value, kind in zip(key.values, self.types, strict=True):
+            constant = "NULL" if value is None else literal(value, kind)
+            constants.append(
+                f"CAST({constant} AS {kind.simpleString()})" if isinstance(kind, DecimalType) else constant
+            )
+        return constants
 
 
 def changed_keys(changes: DataFrame, columns: Sequence[str], types: Sequence[DataType]) -> ChangedKeys | None:
