@@ -22,10 +22,10 @@ PA = "k int, g int, x int, y string, f double, ts timestamp, m map<string, int>"
 PB = "k int, x int, y string"
 FEW = {
     "joined": "SELECT b.k, to_json(struct(b.x, b.y)) AS j FROM pa a JOIN pb b ON a.k = b.x",
-    "grouped": "SELECT g, to_json(max(struct(x, Y))) AS j, max(struct(x, y)) AS top FROM pa GROUP BY g",
-    "unused": "SELECT k, g FROM (SELECT k, g, y FROM pa) t",
 }
 MORE = {
+    "grouped": "SELECT g, to_json(max(struct(x, Y))) AS j, max(struct(x, y)) AS top FROM pa GROUP BY g",
+    "unused": "SELECT k, g FROM (SELECT k, g, y FROM pa) t",
     "left_join": "SELECT a.k, to_json(struct(a.X, (b.y), 1, b.k AS n)) AS j, to_json((a.g, b.x)) AS t "
     "FROM pa a LEFT JOIN pb b ON a.k = b.x",
     "nested": "SELECT t.k, to_json(struct(t.s.x, t.s)) AS j FROM (SELECT k, struct(x, y) AS s FROM pa) t "

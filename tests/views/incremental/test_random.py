@@ -11,7 +11,7 @@ from tests.views.incremental.history import run
 from tests.views.incremental.queries import RandomQuery
 from tests.views.incremental.world import World, connected, some_walks
 
-HISTORIES, HISTORIES_OF_SOAK, IN_A_RANGE = 80, 20_000, 500
+HISTORIES, HISTORIES_OF_SOAK, IN_A_RANGE = 40, 20_000, 500
 RANGES_IN_FULL = 1
 RANGES = [(max(first, HISTORIES), first + IN_A_RANGE) for first in range(0, HISTORIES_OF_SOAK, IN_A_RANGE)]
 
