@@ -26,6 +26,7 @@ UPSTREAM_ALWAYS = {
 TARGET_ALWAYS = {
     "merge_by_exact_marks",
     "a_deletion_that_meets_two_rows",
+    "merge_that_deletes_everything",
     "a_stranger_between_plan_and_commit",
     "a_table_that_could_not_be_made",
     "a_table_that_is_there_is_not_made_by_append",

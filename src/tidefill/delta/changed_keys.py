@@ -43,6 +43,11 @@ class ChangedKeys:
         """Whether nothing is updated or deleted."""
         return not self.counts.updated and not self.counts.deleted
 
+    @property
+    def only_deletes(self) -> bool:
+        """Whether no row is put into the target."""
+        return not self.counts.inserted and not self.counts.updated
+
     def first(self) -> str | None:
         """The least value of the first column, as a constant; None if there is none, or if one of them is NULL."""
         values = [key.values[0] for key in self.keys]

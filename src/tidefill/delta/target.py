@@ -253,14 +253,15 @@ class DeltaTarget:
         return changed_keys(changes, self._key, types)
 
     def _write_few(self, changes: DataFrame, keys: ChangedKeys, payload: Payload, *, exact: bool) -> bool:
-        """Whether it could be written without a MERGE."""
+        """Whether it could be written without a MERGE. Deletes alone are merged: an overwrite that puts no row in, and
+        removes all rows of a file, does not say how many it removed."""
         carried = replace(payload, expected=keys.counts) if exact else payload
         adds = exact and keys.only_inserts and self._ends_below(keys.first())
         if adds or not keys.keys:
             self._write(changes, "append", carried)
             return True
         predicate = keys.predicate()
-        if predicate is None:
+        if predicate is None or (exact and keys.only_deletes):
             return False
         with without_constraint_propagation(changes.sparkSession):
             there = changes.where(f.col(MARK) != "D")

@@ -66,6 +66,17 @@ def merge_by_some_of_the_marks(harness: TargetHarness[F]) -> None:
     assert confirmed(harness).state == state_at(4)
 
 
+def merge_that_deletes_everything(harness: TargetHarness[F]) -> None:
+    """The log has to tell how many rows went, though no file is left that could say it."""
+    filled(harness, [row(1), row(2), row(3)])
+    commit(harness, Merge(harness.marked([("D", number, None) for number in (1, 2, 3)]), exact=True), 2)
+    assert harness.rows() == []
+    assert_did(harness, Counts(deleted=3))
+    assert confirmed(harness).state == state_at(2)
+    commit(harness, Merge(harness.marked([("I", 2, row(2, 7))]), exact=True), 3)
+    assert harness.rows() == [row(2, 7)]
+
+
 def merge_by_key(harness: TargetHarness[F]) -> None:
     """Where only keys are known: U puts the row there, D removes it, whether it was there or not."""
     filled(harness, [row(1), row(2)])
@@ -147,6 +158,7 @@ WRITES: tuple[TargetTest, ...] = (
     append,
     merge_by_exact_marks,
     merge_by_some_of_the_marks,
+    merge_that_deletes_everything,
     merge_by_key,
     merge_by_key_between_known_ends,
     a_null_key_is_a_key,
