@@ -4,7 +4,7 @@ names them, so that a write replaces just these rows and reads little more than 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -99,7 +99,11 @@ def changed_keys(changes: DataFrame, columns: Sequence[str], types: Sequence[Dat
     keys = Counter(key_of(tuple(row)[:-1], types) for row in found)
     twice = [key for key, times in keys.items() if times > 1][:KEYS_NAMED_MAX]
     if twice:
-        named = ", ".join(str(key.values) for key in twice)
-        raise KeyNotUnique("several changes of one key in one step", detail=f"e.g. {named}")
+        raise several_changes(key.values for key in twice)
     marks = Counter(row[-1] for row in found)
     return ChangedKeys(tuple(keys), Counts(marks["I"], marks["U"], marks["D"]), tuple(columns), tuple(types))
+
+
+def several_changes(keys: Iterable[tuple[object, ...]]) -> KeyNotUnique:
+    """The error for a change set in which each of these keys comes several times."""
+    return KeyNotUnique("several changes of one key in one step", detail=f"e.g. {', '.join(map(str, keys))}")

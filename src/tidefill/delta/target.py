@@ -27,8 +27,8 @@ from pyspark.sql.types import DataType, StructType
 from tidefill.core.confirm import NO_TABLE, Counts, Entry, Payload, payload_to_text
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
-from tidefill.delta.changed_keys import ChangedKeys, changed_keys
-from tidefill.delta.comparing import DIFFERENCES_MAX, FOUND, WANTED, compared
+from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_keys, several_changes
+from tidefill.delta.comparing import FOUND, WANTED, compared
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
 from tidefill.errors import (
@@ -326,9 +326,8 @@ class DeltaTarget:
 
     def _twice(self, changes: DataFrame) -> KeyNotUnique:
         counted = changes.groupBy(*map(quoted, self._key)).agg(f.count(f.lit(1)).alias(MARK))
-        twice = counted.where(f.col(MARK) > 1).limit(DIFFERENCES_MAX).collect()
-        named = ", ".join(str(tuple(row)[:-1]) for row in twice)
-        return KeyNotUnique("several changes of one key in one step", detail=f"e.g. {named}")
+        twice = counted.where(f.col(MARK) > 1).limit(KEYS_NAMED_MAX).collect()
+        return several_changes(tuple(row)[:-1] for row in twice)
 
     def _merge_sql(self, columns: Sequence[str], view: str, counted: _Counted, *, exact: bool) -> str:
         """With the clauses that there is something to do for, and no others. Exact marks that turn out wrong show in

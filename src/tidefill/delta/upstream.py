@@ -19,6 +19,7 @@ from tidefill.core.sample import SAMPLE_KEYS, Sample
 from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, above, finished, rest
+from tidefill.delta.changed_keys import KEYS_NAMED_MAX
 from tidefill.delta.history import DeltaHistory, wall_clock_s
 from tidefill.delta.log.commits import Commit
 from tidefill.delta.log.survey import Survey
@@ -30,7 +31,6 @@ from tidefill.spark.coverage import collectable, covers, key_of, key_types, with
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted
 
-KEYS_NAMED_MAX = 10
 FEW_CHANGES = 10_000  # which one task nets and compares sooner than several that pass them on to each other
 KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
 WEIGHT, CHANGE = "__tf_weight", "_change_type"

@@ -23,8 +23,9 @@ from tidefill.core.version import bases_of_all
 
 QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"})
 PLAIN = frozenset({"MERGE", "UPDATE", "DELETE", "OPTIMIZE", "STREAMING UPDATE", "WRITE Append"})
+MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 ROWS_WRITTEN = (
-    ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+    MERGED_ROWS,
     ("numUpdatedRows",),
     ("numDeletedRows",),
     ("numOutputRows",),
@@ -93,7 +94,7 @@ def _only_adds(logged: Logged) -> bool:
     """A MERGE that met no row, and a replaceWhere that removed none, are appends too."""
     if logged.replaces_where:
         return logged.metrics.get("numDeletedRows") == "0" and logged.metric("numCopiedRows") == 0
-    met = [logged.metrics.get(name) for name in ("numTargetRowsUpdated", "numTargetRowsDeleted")]
+    met = [logged.metrics.get(name) for name in MERGED_ROWS[1:]]
     return logged.name == "WRITE Append" or (logged.operation == "MERGE" and met == ["0", "0"])
 
 
@@ -137,6 +138,5 @@ def _keeps_the_feed(logged: Logged) -> bool:
 
 def _counts(logged: Logged) -> Counts:
     if logged.operation == "MERGE":
-        names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-        return Counts(*map(logged.metric, names))
+        return Counts(*map(logged.metric, MERGED_ROWS))
     return _replaced(logged) if logged.replaces_where else Counts(inserted=logged.metric("numOutputRows"))
