@@ -44,7 +44,7 @@ bench-views: $(ready) ## measure a step of a view against the query computed ane
 bench-tpch: $(ready) ## measure a step of each TPC-H query against the query computed anew (half an hour)
 	@$(bin)/python -m benchmarks.views tpch
 
-full: $(ready) ## make test, all conformance tests, 22,000 random histories, a share of the soak (at most 90 minutes)
+full: $(ready) ## make test, all conformance tests, 11,000 random histories, a share of the soak (at most 90 minutes)
 	@scripts/full
 
 soak: $(ready) ## everything that make test leaves out, without a limit of time (hours)
