@@ -63,6 +63,16 @@ def empty_catalog(request: pytest.FixtureRequest) -> Iterator[None]:
                 session.sql(f"DROP {kind} IF EXISTS spark_catalog.default.`{row.tableName}`")
 
 
+@pytest.fixture(autouse=True)
+def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of tests are so small that a recompute is mostly cheaper; what is tested are steps. So no job here
+    learns what its steps took."""
+    if "spark" in request.fixturenames and "learns" not in request.keywords:
+        from tidefill.run.machine import BackfillMachine
+
+        monkeypatch.setattr(BackfillMachine, "_samples_of", lambda self, job: ())
+
+
 @pytest.fixture(scope="session")
 def connect_url(spark: SparkSession) -> str:
     from tidefill.local.spark import HOST

@@ -16,6 +16,7 @@ from tests.delta.test_explain_document import (
 from tidefill.delta.explain_document import explanation, facts
 from tidefill.delta.explain_result import Explained
 from tidefill.delta.inputs import Size
+from tidefill.jobs.row import Settings
 
 AT_ONCE = "at once, by one query over all rows"
 
@@ -37,7 +38,7 @@ def test_a_chunk_size_that_holds_all_rows_does_the_same() -> None:
 
 def test_under_a_rate_limit_it_goes_by_chunks() -> None:
     small = compiled(GROUPS, a=10, b=20)
-    limited = explanation("x", small, None, with_sql=False, rate_limit=5)
+    limited = explanation("x", small, Settings(rate_limit=5), with_sql=False)
     assert not limited.at_once
     assert dict(facts(limited, small.definition))["filled"] == "each chunk is merged into what is there"
 

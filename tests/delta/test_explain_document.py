@@ -32,6 +32,7 @@ from tidefill.jobs.definitions import (
     ServerReplicaDefinition,
 )
 from tidefill.jobs.plain_json import as_json
+from tidefill.jobs.row import Settings
 from tidefill.views.plan.drivers import choose
 from tidefill.views.plan.plan import compile_view
 
@@ -43,7 +44,7 @@ ORDERS = ServerReplicaDefinition("shop.public.orders", ("id",), "the primary key
 
 
 def told(explained: Explained, chunk_rows: int | None = None, *, with_sql: bool = False) -> Explanation:
-    return explanation("x", explained, chunk_rows, with_sql=with_sql)
+    return explanation("x", explained, Settings(chunk_rows=chunk_rows), with_sql=with_sql)
 
 
 def read(explained: Explained, chunk_rows: int | None = None) -> dict[str, object]:
@@ -84,6 +85,7 @@ def test_a_query_row_by_row() -> None:
         "key": "id (kept in hidden columns)",
         "hidden columns": "__tf_key_id",
         "kept fresh": "incrementally: changed rows are computed from changed rows",
+        "recomputed": "in place of a step, where that took less time before (refresh = auto)",
         "plan": "filter: row by row\n  events as events: id, v",
         "filled": "each chunk is appended",
         "walk": "id: the key",
@@ -144,6 +146,7 @@ def test_a_replica_of_another_database() -> None:
     assert (found["walk"], found["notice"]) == ("id: the primary key", "a notice")
     assert "plan" not in found
     assert "hidden columns" not in found
+    assert "recomputed" not in found
 
 
 def test_a_chunk_of_a_given_size() -> None:
@@ -195,8 +198,8 @@ def test_the_document_has_the_same_fields_for_all(
 
 FIELDS = [
     "appends", "at_once", "chunk_rows", "chunk_rows_fixed", "chunks", "columns", "hidden_columns", "how", "incremental",
-    "key", "kind", "name", "nodes", "notices", "reads", "reason", "rows", "slots_left", "sql", "starts_empty",
-    "strategy", "taken_whole", "waits_for", "walks", "whole_groups",
+    "key", "kind", "name", "nodes", "notices", "reads", "reason", "recomputes", "rows", "slots_left", "sql",
+    "starts_empty", "strategy", "taken_whole", "waits_for", "walks", "whole_groups",
 ]  # fmt: skip
 """Programs read them: one may be added, and none renamed."""
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tidefill.core.keys import Key
-from tidefill.core.step import Changed
+from tidefill.core.look import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, above, start, whole
 from tidefill.delta.history import DeltaHistory

@@ -17,8 +17,8 @@ ONE_ROW = "SELECT count(*) AS n, sum(id) AS s FROM events WHERE v > 1"
     ("query", "most"),
     [
         pytest.param(FILTER, 12, id="filter"),
-        pytest.param(GROUPS, 18, id="groups"),
-        pytest.param(ONE_ROW, 18, id="one row", marks=pytest.mark.full),
+        pytest.param(GROUPS, 6, id="groups"),
+        pytest.param(ONE_ROW, 6, id="one row", marks=pytest.mark.full),
     ],
 )
 def test_a_small_step_takes_few_jobs_and_an_idle_turn_none(

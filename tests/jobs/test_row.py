@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidefill.core.look import Phase
 from tidefill.core.progress import Progress
-from tidefill.core.step import Phase
 from tidefill.errors import Fenced, HistoryGone, InvalidSetting, LogGivenUp, StoreUnreadable, WrongState
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Event, Life
@@ -330,7 +330,7 @@ def test_a_row_of_an_earlier_release_is_read() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in job_to_json(JOB) if name not in ("source", "doing", "waits_for", "part_names")],
+    [name for name in job_to_json(JOB) if name not in ("source", "doing", "waits_for", "part_names", "learned")],
 )
 def test_a_missing_field_is_named(name: str) -> None:
     data = job_to_json(JOB)

@@ -7,7 +7,8 @@ import pytest
 
 from tests.simulation.stage import Stage, row, rows
 from tidefill.core.confirm import Anchor
-from tidefill.core.step import Knobs, Pace, Step, plan_step
+from tidefill.core.look import Pace
+from tidefill.core.step import Knobs, Step, plan_step
 from tidefill.core.version import Version
 from tidefill.errors import HistoryGone, KeyNotUnique, TidefillError, Unreadable
 from tidefill.jobs.row import Job

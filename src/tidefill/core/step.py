@@ -9,7 +9,7 @@ applied where the OLD coverage covers them; the chunks are read as of the NEW ve
 - While there is something to fill and it may be filled, no two steps in a row go without a chunk, so that a busy
   upstream cannot starve the fill.
 - At a readable version the fill goes on; changes wait until they are due.
-- When everything is covered and so much was written that all of it is sooner computed anew than by its changes, that is
+- When everything is covered, and all of it is expected to be computed sooner than its changes (`core.costs`), that is
   done; unless somebody reads the target, to whom all of it would have changed.
 """
 
@@ -22,7 +22,9 @@ from typing import TypeAlias
 
 from tidefill.core import budget, walk
 from tidefill.core.budget import BUDGET, Kept
+from tidefill.core.costs import Way, choose
 from tidefill.core.keys import Key, end_of_group
+from tidefill.core.look import PARALLELISM_MAX, Changed, CheapLook, Look, LookRequest, Phase
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
 from tidefill.core.version import Version, newer
@@ -30,28 +32,8 @@ from tidefill.core.walk import Coverage, Range, Split
 from tidefill.errors import InvalidSetting, UpstreamReplaced
 
 FORWARD_SHARE = 5
-RECOMPUTE_SHARE = (
-    0.1  # of the rows of the inputs: where a tenth is written, most files of the target are touched as well
-)
-PARALLELISM_MAX = 256
 LOOK_EVERY_S = 5.0  # at a log that is long: to read it is dear
 RELEASE_EVERY_S = 15.0  # as often as PostgreSQL notes in its log who is still open, without which it lets go of nothing
-
-
-class Phase(Enum):
-    """Which part of its life the job is in."""
-
-    FILLING = "filling"
-    VERIFYING = "verifying"
-    LIVE = "live"
-
-
-class Changed(Enum):
-    """What became of covered rows between two versions. ALL: a TRUNCATE or a like event, read the covered part anew."""
-
-    NOTHING = "nothing"
-    SOME = "some"
-    ALL = "all"
 
 
 class Write(Enum):
@@ -96,6 +78,7 @@ class Knobs:
     paused: bool = False
     target_lag_s: float = 0.0
     wal_budget: int | None = BUDGET
+    steps_only: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.parallelism <= PARALLELISM_MAX:
@@ -107,83 +90,18 @@ class Knobs:
 
 
 @dataclass(frozen=True, slots=True)
-class TableSeen:
-    """One look at a table: its head, whether the state's version can still be read, whether history runs short, for how
-    long there have been changes that were not taken in, and how much of a log is kept for the job."""
-
-    head: Version
-    readable: bool
-    history_runs_short: bool = False
-    lag_s: float = 0.0
-    kept: Kept | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The time spent on steps with and without chunks, the last step's kind, and what the rate limit allows now.
-    `whole_rows`: how many rows may be taken in at once, by the query over all of them."""
-
-    forward_s: float = 0.0
-    fill_s: float = 0.0
-    last_forward_s: float = 0.0
-    forwarded_last: bool = False
-    since_commit_s: float = 0.0
-    chunk_rows: int = 1
-    whole_rows: int = 0
-    chunks_allowed: int = PARALLELISM_MAX
-    tokens_in_s: float | None = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class CheapLook:
-    """The cheap part of a look: `plan_look` says from it what else to look at. `in_step`: other jobs go to the same
-    versions, so the target commits at each of them. `held`: why versions newer than these heads have to wait. `read`:
-    other jobs read the target's changes."""
-
-    phase: Phase
-    tables: Mapping[Table, TableSeen]
-    pace: Pace = field(default_factory=Pace)
-    rewrite_state: bool = False
-    in_step: bool = False
-    held: Reason | None = None
-    read: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LookRequest:
-    """What else the planner needs to know. `whole_rows`: if the tables have no more rows than that, the first step
-    takes in all of them, and where the tables end need not be known."""
-
-    ends: bool = False
-    whole_rows: int = 0
-    changed: bool = False
-    share: bool = False
-    splits: Mapping[Occurrence, tuple[Split, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look at the world. `beyond`: the ranges of walked tables that have no row. `at_once`: there are so few rows
-    that the first step takes in all of them. `share`: the rows written since the last step, as a share of all rows."""
-
-    glimpse: CheapLook
-    changed: Changed = Changed.NOTHING
-    beyond: Mapping[Occurrence, tuple[Range, ...]] = field(default_factory=dict)
-    at_once: bool = False
-    bounds: Mapping[Occurrence, Mapping[Split, tuple[Key, ...]]] = field(default_factory=dict)
-    share: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """Move to `versions`, take in `chunks`; `coverage` is what they are cut from, `write` how the target takes it.
-    `rows`: about how many the chunks have that end at an offered bound; of those that end a split nothing is known."""
+    `rows`: about how many the chunks have that end at an offered bound; of those that end a split nothing is known.
+    `read`: other jobs read the target's changes. `why`: why all is computed, where that was chosen by cost."""
 
     versions: Mapping[Table, Version]
     coverage: Mapping[Occurrence, Coverage]
     chunks: Mapping[Occurrence, tuple[Range, ...]] = field(default_factory=dict)
     write: Write = Write.APPEND
     rows: int = 0
+    read: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +139,8 @@ def plan_look(state: JobState, glimpse: CheapLook, knobs: Knobs, shape: Shape) -
     if plan_at_once(state, glimpse.phase, knobs) or _may_verify(glimpse):
         return LookRequest()
     moved, due = _moved(state, glimpse), knobs.target_lag_s <= glimpse.pace.since_commit_s
-    return LookRequest(changed=moved, share=moved and due and not shape.full and _may_recompute(state, glimpse))
+    chooses = not shape.full and _may_recompute(state, glimpse, knobs)
+    return LookRequest(changed=moved, sizes=moved and due and chooses)
 
 
 def plan_first_look(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> LookRequest:
@@ -239,6 +158,11 @@ def plan_at_once(state: JobState, phase: Phase, knobs: Knobs) -> Finish | None:
 
 def plan_step(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     """The next step, or what to wait for."""
+    planned = _plan_step(state, seen, knobs, shape)
+    return replace(planned, read=seen.glimpse.read) if isinstance(planned, Step) else planned
+
+
+def _plan_step(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     glimpse = seen.glimpse
     if state.step == 0:
         return _first(state, seen, knobs, shape) if not knobs.paused else Wait(Reason.PAUSED)
@@ -301,9 +225,9 @@ def _forward(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     verifying = glimpse.phase is Phase.VERIFYING
     urgent = _pressing(glimpse, knobs) or _release_due(state, glimpse, knobs)
     if seen.changed is not Changed.NOTHING and (lag_left_s <= 0 or verifying or urgent):
-        mostly_written = seen.share >= RECOMPUTE_SHARE and _may_recompute(state, glimpse)
-        recomputes = shape.full or seen.changed is Changed.ALL or mostly_written
-        return Step(heads, state.coverage, write=Write.REPLACE if recomputes else Write.MERGE)
+        why = _why_recompute(state, seen, knobs)
+        recomputes = shape.full or seen.changed is Changed.ALL or why
+        return Step(heads, state.coverage, write=Write.REPLACE if recomputes else Write.MERGE, why=why)
     if verifying:
         return Verify(heads)
     if glimpse.rewrite_state:
@@ -322,9 +246,18 @@ def _forward(state: JobState, seen: Look, knobs: Knobs, shape: Shape) -> Plan:
     return Wait(Reason.RATE_LIMIT, glimpse.pace.tokens_in_s)
 
 
-def _may_recompute(state: JobState, glimpse: CheapLook) -> bool:
+def _may_recompute(state: JobState, glimpse: CheapLook, knobs: Knobs) -> bool:
     """Whether all of the target may change in one step: everything is covered, and nobody follows its changes."""
-    return glimpse.phase is Phase.LIVE and state.finished() and not glimpse.read
+    return glimpse.phase is Phase.LIVE and state.finished() and not glimpse.read and not knobs.steps_only
+
+
+def _why_recompute(state: JobState, seen: Look, knobs: Knobs) -> str:
+    """Why a recompute is expected to be cheaper; empty if it is not."""
+    if not seen.written or not _may_recompute(state, seen.glimpse, knobs):
+        return ""
+    pace = seen.glimpse.pace
+    choice = choose(pace.samples, seen.written, seen.rows, pace.few_rows)
+    return choice.why if choice.way is Way.RECOMPUTE else ""
 
 
 def _renewal(state: JobState) -> Step:

@@ -94,10 +94,8 @@ class Builder:
             check_columns(table.name, (*input_key, *definition.walk), empty.columns)
             derivation = row_wise(definition, empty)
             schema = derivation.nothing().schema
-        upstreams = {INPUT: upstream}
-        return self.machine(
-            job, definition.key, session, upstreams, derivation, schema, walked=[upstream], by_key=by_key
-        )
+        target = self.target(job, session, schema, definition.key)
+        return self.machine(target, {INPUT: upstream}, derivation, walked=[upstream], by_key=by_key)
 
     def _build_planned(
         self, job: Job, definition: PlannedViewDefinition, inputs: Mapping[str, Input], session: SparkSession
@@ -112,15 +110,16 @@ class Builder:
                 derived=table.derived, history=self._tables.history(table.location),
             )  # fmt: skip
         path = self._warehouse.path(job, job.generation)
+        rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
+        target = self.target(job, session, schema, definition.key, rounded)
         view = View(
             session, plan, planned.drivers, {scan.occurrence: empty[scan.table] for scan in plan.scans},
             lambda: self._tables.frame(path, session),
             lambda name: self._tables.history(inputs[view.shape.tables[name]].location).survey().size,
-            text=definition.sql,
+            text=definition.sql, small=target.small,
         )  # fmt: skip
-        rounded = [name for name in _floats(schema) if plan.adds_up and name not in plan.key]
         walked = [upstreams[part.table] for part in definition.walked]
-        return self.machine(job, definition.key, session, upstreams, view, schema, rounded, walked)
+        return self.machine(target, upstreams, view, walked)
 
     def _build_full(
         self, job: Job, definition: FullViewDefinition, inputs: Mapping[str, Input], session: SparkSession
@@ -134,26 +133,28 @@ class Builder:
         with translated(UpstreamReplaced):
             derivation = FullQuery(session, definition.sql, empty)
             schema = derivation.nothing().schema
-        return self.machine(job, definition.key, session, upstreams, derivation, schema, _floats(schema))
+        target = self.target(job, session, schema, definition.key, _floats(schema))
+        return self.machine(target, upstreams, derivation)
+
+    def target(
+        self, job: Job, session: SparkSession, schema: StructType, key: Sequence[str], rounded: Sequence[str] = ()
+    ) -> DeltaTarget:
+        """The table of the job's generation. `key`: the columns that identify a row. `rounded`: columns that are
+        compared only roughly."""
+        path = self._warehouse.path(job, job.generation)
+        return DeltaTarget(session, path, schema, key, job.name, rounded=rounded, job_id=job.id)
 
     def machine(
         self,
-        job: Job,
-        key: Sequence[str],
-        session: SparkSession,
+        target: DeltaTarget,
         upstreams: Mapping[str, Upstream[DataFrame]],
         derivation: Derivation[DataFrame],
-        schema: StructType,
-        rounded: Sequence[str] = (),
         walked: Sequence[DeltaUpstream] = (),
         *,
         by_key: bool = False,
     ) -> Backfill[DataFrame]:
-        """The machine over these upstreams. `key`: the output columns that identify a row. `rounded`: output columns
-        that are compared only roughly. `walked`: the upstreams that are filled by chunks. `by_key`: the output is a
-        copy that is walked along its key."""
-        path = self._warehouse.path(job, job.generation)
-        target = DeltaTarget(session, path, schema, key, job.name, rounded=rounded, job_id=job.id)
+        """The machine over these upstreams. `walked`: those that are filled by chunks. `by_key`: the output is a copy
+        that is walked along its key."""
 
         def first() -> int | None:
             sizes = [upstream.size() for upstream in walked]

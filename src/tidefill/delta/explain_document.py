@@ -21,6 +21,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
 )
+from tidefill.jobs.row import Settings
 from tidefill.jobs.sql_names import HIDDEN, quoted
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tidefill.views.plan.plan_text import Node
 
 AT_ONCE = "at once, by one query over all rows"
+RECOMPUTED = "in place of a step, where that took less time before (refresh = auto)"
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
 
 
@@ -61,12 +63,13 @@ class Walked:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`incremental`, `strategy`, `how`, `reason`: how changes get in, and why not in a better way. `rows`: how many are
-    walked, about; `chunks`: how many that is, at most where `chunk_rows` is only the size of the first. `at_once`: the
-    first commit has all rows, by the query over all of them, so there is nothing to append or to merge. `appends`:
-    each chunk is appended, and not merged. `starts_empty`: before the first chunk the view has no rows. `whole_groups`:
-    no chunk cuts a group. `slots_left`: replication slots of the server, if it takes one.
-    `waits_for`: what has to be live before it can begin. `sql`: if it was asked for."""
+    """`incremental`, `strategy`, `how`, `reason`: how changes get in, and why not in a better way. `recomputes`: all of
+    it is computed in place of a step, where that took less time before. `rows`: how many are walked, about; `chunks`:
+    how many that is, at most where `chunk_rows` is only the size of the first. `at_once`: the first commit has all
+    rows, by the query over all of them, so there is nothing to append or to merge. `appends`: each chunk is appended,
+    and not merged. `starts_empty`: before the first chunk the view has no rows. `whole_groups`: no chunk cuts a group.
+    `slots_left`: replication slots of the server, if it takes one. `waits_for`: what has to be live before it can
+    begin. `sql`: if it was asked for."""
 
     name: str
     kind: str
@@ -80,6 +83,7 @@ class Explanation:
     strategy: str
     how: str
     reason: str
+    recomputes: bool
     nodes: tuple[Node, ...]
     at_once: bool
     appends: bool
@@ -95,10 +99,8 @@ class Explanation:
     sql: str | None
 
 
-def explanation(
-    name: str, explained: Explained, chunk_rows: int | None, *, with_sql: bool, rate_limit: int | None = None
-) -> Explanation:
-    """`chunk_rows` and `rate_limit`: what was asked for."""
+def explanation(name: str, explained: Explained, settings: Settings, *, with_sql: bool) -> Explanation:
+    """`settings`: what was asked for."""
     from tidefill.views.plan.plan import Strategy
     from tidefill.views.plan.plan_text import nodes
 
@@ -106,7 +108,7 @@ def explanation(
     strategy, full = Strategy.CHANGES if plan is None else plan.strategy, isinstance(definition, FullViewDefinition)
     reads = tuple(Read(one.name, one.rows, one.size_bytes, one.live) for one in explained.inputs)
     walks = tuple(_walks(definition))
-    cut = _cut(explained, chunk_rows, known=_is_known(definition, reads, walks))
+    cut = _cut(explained, settings.chunk_rows, known=_is_known(definition, reads, walks))
     return Explanation(
         name=name,
         kind=KIND_NAMES[definition.kind.value],
@@ -120,8 +122,9 @@ def explanation(
         strategy="anew" if full else strategy.name.lower(),
         how=_taken_in(definition) or strategy.value,
         reason="" if plan is None else plan.reason,
+        recomputes=not (full or settings.steps_only or isinstance(definition, ServerReplicaDefinition)),
         nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
-        at_once=cut.fits and rate_limit is None and not isinstance(definition, ServerReplicaDefinition),
+        at_once=cut.fits and settings.rate_limit is None and not isinstance(definition, ServerReplicaDefinition),
         appends=not full and (drivers is None or drivers.appends),
         starts_empty=not full and (drivers is None or drivers.starts_empty),
         whole_groups=drivers is not None and drivers.group_columns > 0,
@@ -275,7 +278,7 @@ def generated_sql(definition: OverOne) -> str:
 def facts_of(explained: Explained) -> list[tuple[str, object]]:
     """The same, of a job whose name and settings are not known."""
     made = KIND_NAMES[explained.definition.kind.value]
-    told = explanation("", explained, None, with_sql=False)
+    told = explanation("", explained, Settings(), with_sql=False)
     return [("makes", f"a {made}"), *(fact for fact in facts(told, explained.definition) if fact[0] != "makes")]
 
 
@@ -294,6 +297,8 @@ def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, o
     if told.hidden_columns:
         yield "hidden columns", ", ".join(told.hidden_columns)
     yield "kept fresh", kept_fresh(told.how, told.reason) if told.incremental else told.how
+    if told.recomputes:
+        yield "recomputed", RECOMPUTED
     if told.incremental:
         if len(told.nodes) > 1:
             yield "plan", "\n".join(map(str, told.nodes))

@@ -4,6 +4,7 @@
 |---|---|
 | a chunk, or nothing but new rows above all that is there | an append |
 | up to some 10,000 keys | an overwrite of the rows that have one of these keys (replaceWhere) |
+| a few, of a table of few rows whose changes nobody reads | an overwrite with the rows in memory (`small_target`) |
 | more | a MERGE |
 | everything | an overwrite |
 
@@ -31,6 +32,7 @@ from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_key
 from tidefill.delta.comparing import FOUND, WANTED, compared
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
+from tidefill.delta.small_target import SmallTarget
 from tidefill.errors import (
     KeyNotUnique,
     RetryLater,
@@ -98,6 +100,7 @@ class DeltaTarget:
         self._spark = session
         self._path = path
         self._log = TableLog(session, path)
+        self._small = SmallTarget(session, path, key)
         self._schema = schema
         self._key = tuple(key)
         self._name = name
@@ -139,6 +142,7 @@ class DeltaTarget:
         for field in wider:
             self._alter(f"ALTER COLUMN {quoted(field.name)} TYPE {field.dataType.simpleString()}")
         if new or wider:
+            self._small.forget()
             self._look()
             if self._is_published:
                 self.publish()
@@ -153,6 +157,15 @@ class DeltaTarget:
 
     def log(self, since: int | None = None) -> Sequence[Entry]:
         """The table's log, oldest commit first; mostly the newest commits will do."""
+        found = self._read_log(since)
+        self._small.judge(found)
+        return found
+
+    def small(self) -> DataFrame | None:
+        """The rows as of the log that was read last, as constants of a statement; None if there are more than a few."""
+        return self._small.frame(self._schema)
+
+    def _read_log(self, since: int | None) -> Sequence[Entry]:
         with suppress(UnknownTable), self._translated(UnknownTable):
             if since is not None:
                 recent = list(map(entry_of, self._log.since(max(0, since))))
@@ -236,13 +249,25 @@ class DeltaTarget:
         kept while its keys are collected and its rows are written."""
         with self._translated(), small_step(write.changes.sparkSession, write.few):
             self._follow(write.changes.drop(MARK).schema)
-            kept = write.changes.cache()
-            try:
-                keys = self._keys_of(kept)
-                if keys is None or not self._write_few(kept, keys, payload, exact=write.exact):
-                    self._merge_many(replace(write, changes=kept), payload)
-            finally:
-                kept.unpersist()
+            change = self._small.changed(write.changes, self._schema) if write.few and write.exact else None
+            if change is None:
+                self._merge_by_key(write, payload)
+                return
+            if write.read or not change.changes.num_rows:
+                self._merge_by_key(replace(write, changes=self._small.marked_rows(change, self._schema)), payload)
+            else:
+                carried = replace(payload, expected=Counts(inserted=change.after.num_rows))
+                self._write(self._small.all_rows(change, self._schema), "overwrite", carried)
+            self._small.keep(payload.commit_uuid, change)
+
+    def _merge_by_key(self, write: Merge[DataFrame], payload: Payload) -> None:
+        kept = write.changes.cache()
+        try:
+            keys = self._keys_of(kept)
+            if keys is None or not self._write_few(kept, keys, payload, exact=write.exact):
+                self._merge_many(replace(write, changes=kept), payload)
+        finally:
+            kept.unpersist()
 
     def _keys_of(self, changes: DataFrame) -> ChangedKeys | None:
         """None if there are too many, or if they have no constants."""

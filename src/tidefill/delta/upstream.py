@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tidefill.core.keys import Key
+from tidefill.core.look import Changed
 from tidefill.core.sample import SAMPLE_KEYS, Sample
-from tidefill.core.step import Changed
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Range, Split, above, finished, rest
 from tidefill.delta.changed_keys import KEYS_NAMED_MAX

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidefill.core.step import Changed
+from tidefill.core.look import Changed
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range
 from tidefill.delta.history import DeltaHistory

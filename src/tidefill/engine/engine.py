@@ -58,7 +58,7 @@ from tidefill.jobs.namespace import Registered, ends
 from tidefill.jobs.plain_json import as_json
 from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Settings, name_key
-from tidefill.jobs.settings import FULL_LAG_S, INCREMENTAL, changed_settings, check_use, is_full
+from tidefill.jobs.settings import AUTO, FULL_LAG_S, changed_settings, check_use, is_full, settings_of_view
 from tidefill.jobs.status import Status, status_of
 from tidefill.postgres.connections import Databases
 from tidefill.run.backfill import Backfill
@@ -228,15 +228,19 @@ class Engine:
         return self._create(name, wish, explained, settings)
 
     def create_view(
-        self, name: str, sql: str, *, if_not_exists: bool = False, refresh: str = INCREMENTAL, **settings: Any
+        self, name: str, sql: str, *, if_not_exists: bool = False, refresh: str = AUTO, **settings: Any
     ) -> Job:
         """A materialized view that stays fresh. Settings, all optional: `target_lag` ("30 seconds"), `rate_limit` (rows
         per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
-        `if_not_exists` so is whatever job has the name. `refresh="full"`: any deterministic query, computed from
+        `if_not_exists` so is whatever job has the name. `refresh`: "auto" takes changes in by steps or by a recompute,
+        whichever took less time before; "incremental" by steps alone; "full": any deterministic query, computed from
         nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time."""
         wish = ViewWish(sql, is_full(refresh))
         job = self._attached(name, wish, if_not_exists)
-        return job or self._create(name, wish, self.explain_view(sql, refresh=refresh, **settings), settings)
+        if job is not None:
+            return job
+        explained = self.explain_view(sql, refresh=refresh, **settings)
+        return self._create(name, wish, explained, settings_of_view(refresh, settings))
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
@@ -257,7 +261,7 @@ class Engine:
         check_use(explained.definition, settings)
         return explained
 
-    def explain_view(self, sql: str, *, refresh: str = INCREMENTAL, **settings: Any) -> Explained:
+    def explain_view(self, sql: str, *, refresh: str = AUTO, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
         changed_settings(Settings(), settings)
         if is_full(refresh):
@@ -293,7 +297,7 @@ class Engine:
         for table in definition.tables if needs_keys else ():
             if self._store.table(table) is not None:
                 self._lake.tables.check_keys(self._inputs.find((table,)))
-        told = explanation(name, explained, settings.chunk_rows, with_sql=False, rate_limit=settings.rate_limit)
+        told = explanation(name, explained, settings, with_sql=False)
         row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
         made = self._store.create(row, names_read(row), as_json(told))
         for notice in explained.notices if made.id == row.id else ():

@@ -14,9 +14,10 @@ from enum import Enum
 from typing import Any
 
 from tidefill.core.budget import BUDGET
+from tidefill.core.look import Phase
 from tidefill.core.progress import Progress
 from tidefill.core.reasons import Reason, code_of
-from tidefill.core.step import Knobs, Phase
+from tidefill.core.step import Knobs
 from tidefill.errors import Fenced, InvalidSetting, StoreUnreadable, TidefillError, WrongState
 from tidefill.jobs import lifecycle
 from tidefill.jobs.lifecycle import Event, Life
@@ -38,7 +39,8 @@ class Pause(Enum):
 class Settings:
     """What a user may set and change while the job runs. `chunk_rows` None: sized by the clock. `verify`: whether it is
     compared with a recompute before it goes live. `wal_budget`, `wal_limit`: bytes of its log that a server keeps for
-    the job before it stops filling, and before it gives them up; None: however many."""
+    the job before it stops filling, and before it gives them up; None: however many. `steps_only`: changes are always
+    taken in by steps, even where a recompute is expected to be cheaper."""
 
     parallelism: int = 1
     rate_limit: int | None = None
@@ -47,6 +49,7 @@ class Settings:
     verify: bool = True
     wal_budget: int | None = BUDGET
     wal_limit: int | None = None
+    steps_only: bool = False
 
     def __post_init__(self) -> None:
         Knobs(parallelism=self.parallelism, target_lag_s=self.target_lag_s)
@@ -96,11 +99,11 @@ class Doing:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The row. JSON texts (`definition`, `anchor`, `released`) belong to others, who alone read them. `source`: what
-    the generation is built from, where something else may take its name. `unread_settings`: the settings as the store
-    has them, if this release cannot read them; they are written back as they are. `waiting`: what the job waits for, as
-    a person reads it; `waits_for`: the code of the reason, which programs compare. `part_names`: of the things that a
-    job makes if it makes several; they are taken with its own name, and free with it."""
+    """The row. JSON texts (`definition`, `anchor`, `released`, `learned`) belong to others, who alone read them.
+    `source`: what the generation is built from, where something else may take its name. `unread_settings`: the settings
+    as the store has them, if this release cannot read them; they are written back as they are. `waiting`: what the job
+    waits for, as a person reads it; `waits_for`: the code of the reason, which programs compare. `part_names`: of the
+    things that a job makes if it makes several; they are taken with its own name, and free with it."""
 
     id: str
     name: str
@@ -119,6 +122,7 @@ class Job:
     lease: Lease = Lease()
     anchor: str = ""
     released: str = ""
+    learned: str = ""
     resources: tuple[Resource, ...] = ()
     failure: Failure | None = None
     waiting: str = ""
@@ -154,6 +158,7 @@ class Job:
             paused=self.life is Life.PAUSED,
             target_lag_s=self.settings.target_lag_s,
             wal_budget=self.settings.wal_budget,
+            steps_only=self.settings.steps_only,
         )
 
 
@@ -427,7 +432,7 @@ _NESTED: dict[str, Any] = {
     "progress": Progress,
     "doing": Doing,
 }
-_LATER = {"source": "", "doing": None, "part_names": ()}  # rows of earlier releases do not have these
+_LATER = {"source": "", "doing": None, "part_names": (), "learned": ""}  # rows of earlier releases do not have these
 _MAY_BE_NONE = ("failure", "progress", "doing")
 _OTHERWISE = (*_NESTED, "life", "pause", "resources", "part_names", "unread_settings")
 _PLAIN = tuple(name for name in Job.__dataclass_fields__ if name not in _OTHERWISE)

@@ -22,8 +22,10 @@ from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
-SETTINGS = ("target_lag", *OF_CHUNKS, "verify", *SIZES)
-INCREMENTAL, FULL = "incremental", "full"  # how a view is refreshed
+SETTINGS = ("target_lag", *OF_CHUNKS, "verify", *SIZES, "refresh")
+AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
+"""How changes are taken in: by steps or by a recompute, whichever is cheaper; by steps alone; or, of a view that is
+computed from nothing each time, by a recompute alone."""
 FULL_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
 
 
@@ -39,7 +41,7 @@ def check_setting_names(names: Iterable[str]) -> None:
 def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
     """The settings, with what was asked for. InvalidSetting if that makes no sense."""
     check_setting_names(asked)
-    changes = {name: value for name, value in asked.items() if name not in ("target_lag", *SIZES)}
+    changes = {name: value for name, value in asked.items() if name not in ("target_lag", "refresh", *SIZES)}
     for name, value in changes.items():
         if name == "verify":
             if type(value) is not bool:
@@ -48,8 +50,18 @@ def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
             raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
     if "target_lag" in asked:
         changes["target_lag_s"] = _seconds(asked["target_lag"])
+    if "refresh" in asked:
+        changes["steps_only"] = _steps_only(asked["refresh"])
     changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
     return replace(before, **changes)
+
+
+def _steps_only(refresh: object) -> bool:
+    if str(refresh).lower() == FULL:
+        raise InvalidSetting(
+            f"refresh cannot become {FULL}", hint=f"Drop the view, and create it WITH (refresh = {FULL})."
+        )
+    return _checked_refresh(str(refresh)) == INCREMENTAL
 
 
 def _seconds(lag: object) -> float:
@@ -76,11 +88,11 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
     """InvalidSetting for settings that would say nothing of such a job, or that would have us drop what is not ours."""
     match definition:
         case ServerReplicaDefinition():
-            unused, slot = frozenset[str](), definition.slot
+            unused, slot = frozenset(("refresh",)), definition.slot
         case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition():
             unused, slot = frozenset(SIZES), ""
         case FullViewDefinition():
-            unused, slot = frozenset((*SIZES, *OF_CHUNKS)), ""
+            unused, slot = frozenset((*SIZES, *OF_CHUNKS, "refresh")), ""
         case never:
             assert_never(never)
     for name in asked:
@@ -91,6 +103,8 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
                 f"wal_limit would drop the slot {slot}, which somebody else made",
                 hint="Set max_slot_wal_keep_size on the server instead.",
             )
+        if name in unused and name == "refresh":
+            raise InvalidSetting("refresh cannot be set of this job: there is one way only", hint="Leave it out.")
         if name in unused:
             raise InvalidSetting(
                 f"{name} is for what is filled in chunks; this view is computed whole", hint="Leave it out."
@@ -99,6 +113,16 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
 
 def is_full(refresh: str) -> bool:
     """Whether a view is to be computed from nothing each time."""
-    if refresh not in (INCREMENTAL, FULL):
-        raise InvalidSetting(f"refresh is {refresh!r}", hint=f"Set it to {FULL}, or to {INCREMENTAL}.")
-    return refresh == FULL
+    return _checked_refresh(refresh) == FULL
+
+
+def settings_of_view(refresh: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with what `refresh` says beside the kind of the view."""
+    return dict(settings) if is_full(refresh) else {**settings, "refresh": refresh}
+
+
+def _checked_refresh(refresh: str) -> str:
+    found = refresh.lower()
+    if found not in (AUTO, INCREMENTAL, FULL):
+        raise InvalidSetting(f"refresh is {refresh!r}", hint=f"Set it to {AUTO}, {INCREMENTAL} or {FULL}.")
+    return found

@@ -117,13 +117,15 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a job has done. `anchor`: a text that the runner keeps in the job's row; `recover` begins from it.
-    `rows_of`: about how many rows are to be filled."""
+    `rows_of`: about how many rows are to be filled. `learned`: a text that the runner keeps, too: what the machine
+    knows of the cost of its steps. Losing it costs time, never rows."""
 
     anchor: str
     finished: bool
     rows_filled: int
     rows_of: int
     rows_per_s: float = 0.0
+    learned: str = ""
     parts: tuple[PartReport, ...] = ()
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
-from tidefill.core.step import Changed
+from tidefill.core.look import Changed
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.jobs.resources import Resource

@@ -49,7 +49,8 @@ class Replicas:
         schema = derivation.nothing().schema
         upstream = self.databases.upstream(session, job, definition)
         upstreams = {INPUT: upstream}
-        return self._builder.machine(job, definition.key, session, upstreams, derivation, schema, by_key=True)
+        target = self._builder.target(job, session, schema, definition.key)
+        return self._builder.machine(target, upstreams, derivation, by_key=True)
 
 
 def database_input(source: Source, found: Found) -> Input:

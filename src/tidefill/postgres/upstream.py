@@ -17,8 +17,8 @@ from typing import Any, Generic
 import psycopg
 
 from tidefill.core.keys import Key
+from tidefill.core.look import Changed
 from tidefill.core.sample import SAMPLE_KEYS, Sample
-from tidefill.core.step import Changed
 from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Coverage, Range, Split, above, covered_ranges, rest
 from tidefill.errors import Unreadable

@@ -14,23 +14,12 @@ from typing import Generic, TypeVar, assert_never
 
 from tidefill.core import walk
 from tidefill.core.confirm import Anchor, Payload, Truth, confirm
+from tidefill.core.costs import FEW_ROWS
 from tidefill.core.keys import Key
+from tidefill.core.look import Changed, CheapLook, Look, LookRequest, Pace, TableSeen
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, Occurrence, Table
-from tidefill.core.step import (
-    Changed,
-    CheapLook,
-    Knobs,
-    Look,
-    LookRequest,
-    Pace,
-    Step,
-    TableSeen,
-    Write,
-    apply,
-    plan_first_look,
-    plan_look,
-)
+from tidefill.core.step import Knobs, Step, Write, apply, plan_first_look, plan_look
 from tidefill.core.version import Version, newer
 from tidefill.core.walk import Range, Split
 from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Unreadable, VerifyFailed
@@ -44,7 +33,6 @@ from tidefill.ports.upstream import Upstream
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0
 HALF_FILLED = "compared with the compiled query: a table that the query names twice is half filled"
-FEW_ROWS = 10_000  # to merge them costs little, whatever they are a share of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +74,12 @@ class Backfill(Generic[F]):
         first_rows: Callable[[], int | None] = lambda: None,
         let_go: Callable[[], None] = lambda: None,
     ) -> None:
-        """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: up to
-        so many that were written it is not asked how many there are. `first_rows`: how many may be taken in at first,
+        """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: as
+        of `core.costs`. `first_rows`: how many may be taken in at first,
         if anything is known of their size. `let_go`: ends whatever is kept in memory from one step to the next."""
         self._by_key = by_key
         self.first_rows = first_rows
-        self._few_rows = few_rows
+        self.few_rows = few_rows
         self._let_go = let_go
         self._upstreams = upstreams
         self._derivation = derivation
@@ -197,16 +185,17 @@ class Backfill(Generic[F]):
             asked = plan_first_look(truth.state, ends, knobs, self.shape)
             return replace(ends, bounds=self._look_at_bounds(glimpse, asked))
         changed = self._look_at_changes(truth.state, glimpse, asked)
-        share = self._share(truth.state, glimpse) if asked.share and changed is Changed.SOME else 0.0
-        return Look(glimpse, changed=changed, bounds=self._look_at_bounds(glimpse, asked), share=share)
+        found = Look(glimpse, changed=changed, bounds=self._look_at_bounds(glimpse, asked))
+        return self._with_sizes(truth.state, found) if asked.sizes and changed is Changed.SOME else found
 
-    def _share(self, state: JobState, glimpse: CheapLook) -> float:
-        heads = {table: look.head for table, look in glimpse.tables.items()}
+    def _with_sizes(self, state: JobState, seen: Look) -> Look:
+        """How many rows were written, and how many there are, if that matters: to count them may cost."""
+        pace, heads = seen.glimpse.pace, {table: look.head for table, look in seen.glimpse.tables.items()}
         moved = [table for table, head in heads.items() if newer(head, state.versions[table])]
         written = sum(self._upstreams[table].rows_written(state.versions[table], heads[table]) for table in moved)
-        if written <= self._few_rows:
-            return 0.0
-        return written / max(1, sum(self._upstreams[table].row_count(head) for table, head in heads.items()))
+        matters = written > pace.few_rows or (written and pace.samples)
+        rows = sum(self._upstreams[table].row_count(head) for table, head in heads.items()) if matters else 0
+        return replace(seen, written=written, rows=rows)
 
     def _look_at_bounds(self, glimpse: CheapLook, asked: LookRequest) -> dict[Occurrence, dict[Split, tuple[Key, ...]]]:
         rows = glimpse.pace.chunk_rows
@@ -222,8 +211,10 @@ class Backfill(Generic[F]):
         which count nothing exactly, and know their greatest key by its index.)"""
         walked = {name: (self._upstream(name), self._head_of(name, glimpse)) for name in self.shape.walked}
         may_be_whole = bool(whole_rows and walked) and all(upstream.lasting for upstream, _ in walked.values())
-        if may_be_whole and sum(upstream.row_count(head) for upstream, head in walked.values()) <= whole_rows:
-            return Look(glimpse, at_once=True)
+        if may_be_whole:
+            rows = sum(upstream.row_count(head) for upstream, head in walked.values())
+            if rows <= whole_rows:
+                return Look(glimpse, at_once=True, rows=rows)
         return Look(glimpse, beyond={name: upstream.beyond(head) for name, (upstream, head) in walked.items()})
 
     def _look_at_changes(self, state: JobState, glimpse: CheapLook, asked: LookRequest) -> Changed:
@@ -299,7 +290,7 @@ class Backfill(Generic[F]):
     def _merged(self, before: JobState, step: Step, after: JobState) -> Merge[F]:
         found = {name: self._halves(name, before, step, after) for name in self.shape.tables}
         halves = {name: half for name, half in found.items() if half is not None}
-        return self._derivation.changes(halves, self._covered(after))
+        return replace(self._derivation.changes(halves, self._covered(after)), read=step.read)
 
     def _halves(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Halves[F] | None:
         """The changes judged by the OLD coverage, and the chunks, which the NEW versions already contain; None if there

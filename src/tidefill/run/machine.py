@@ -12,14 +12,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar, assert_never
 
-from tidefill.core import sizing, step, throttle
+from tidefill.core import costs, sizing, step, throttle
 from tidefill.core.confirm import NO_TABLE, Truth, anchor_from_text, anchor_to_json, parsed
+from tidefill.core.costs import Sample, Way
 from tidefill.core.keys import Key, key_to_json
+from tidefill.core.look import CheapLook, Look, Pace
 from tidefill.core.progress import Lag
 from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
 from tidefill.core.state import JobState, Table
-from tidefill.core.step import CheapLook, Knobs, Look, Pace, Write, kept_logs
+from tidefill.core.step import Knobs, Write, kept_logs
 from tidefill.core.throttle import Bucket
 from tidefill.core.version import Version, version_from_json, version_to_json
 from tidefill.errors import NotYet, TidefillError, Unavailable
@@ -55,6 +57,7 @@ class BackfillMachine(Generic[F]):
         self._filled_rows = 0
         self._step_s = 0.0
         self._lag = Lag()
+        self._samples: tuple[Sample, ...] | None = None
         self._notices: tuple[str, ...] = ()
 
     def prepare(self, job: Job) -> None:
@@ -84,7 +87,7 @@ class BackfillMachine(Generic[F]):
         planned = step.plan_step(state, seen, knobs, self._backfill.shape)
         match planned:
             case step.Step():
-                return Step(_doing(state, planned, self._clock.now_s(), self._step_s), (planned, seen.share))
+                return Step(_doing(state, planned, self._clock.now_s(), self._step_s), (planned, seen))
             case step.Wait(reason, for_s):
                 return Wait(reason, for_s=for_s, released=_released(reason, seen.glimpse))
             case step.Finish():
@@ -97,8 +100,8 @@ class BackfillMachine(Generic[F]):
     def execute(self, job: Job, truth: Truth, plan: Step | Verify | Publish) -> Outcome[Truth]:
         """One commit, one piece of a comparison, or the switch to this generation."""
         match plan:
-            case Step(_, (step.Step() as planned, float() | int() as share)):
-                return self._commit(job, truth, planned, share)
+            case Step(_, (step.Step() as planned, Look() as seen)):
+                return self._commit(job, truth, planned, seen)
             case Verify(compares=False):
                 self._backfill.check_keys(plan.work)
                 return Outcome(truth)
@@ -114,7 +117,7 @@ class BackfillMachine(Generic[F]):
             case _:
                 raise AssertionError(f"a plan of another machine: {plan}")
 
-    def _commit(self, job: Job, truth: Truth, planned: step.Step, share: float) -> Outcome[Truth]:
+    def _commit(self, job: Job, truth: Truth, planned: step.Step, seen: Look) -> Outcome[Truth]:
         began_s = self._clock.now_s()
         try:
             after = self._backfill.execute(job, truth, planned)
@@ -125,10 +128,29 @@ class BackfillMachine(Generic[F]):
         ended_s = self._clock.now_s()
         if after.state.versions != truth.state.versions:
             self._lag = Lag(0, 0.0, self._lag.log_bytes)
-        self._account(job, planned, after, max(0.0, ended_s - began_s), ended_s)
-        full = planned.write is Write.REPLACE and share >= step.RECOMPUTE_SHARE
-        events = (f"computed anew: {min(share, 1):.0%} of what it reads was written",) if full else ()
+        took_s = max(0.0, ended_s - began_s)
+        self._account(job, planned, after, took_s, ended_s)
+        before = self._samples_of(job)
+        self._samples = costs.learned(before, self._sample(planned, seen, after, took_s))
+        events = (f"computed anew: {planned.why}",) if planned.why and not costs.recomputed_last(before) else ()
         return Outcome(after, made=truth.checked == NO_TABLE, events=events)
+
+    def _sample(self, planned: step.Step, seen: Look, after: Truth, took_s: float) -> Sample | None:
+        """What the step says of the cost of steps, if it says something. All chunks of a fill together are a recompute;
+        of a fill that another process began, nobody here knows how long it took."""
+        if planned.chunks:
+            all_of_it = after.state.finished() and self._filled_rows >= after.state.rows_filled > 0
+            return Sample(Way.RECOMPUTE, 0, self._filled_rows, self._filled_s) if all_of_it else None
+        if planned.write is Write.REPLACE:
+            return Sample(Way.RECOMPUTE, seen.written, seen.rows, took_s) if seen.rows else None
+        steps = planned.write is Write.MERGE and seen.written
+        return Sample(Way.CHANGES, seen.written, seen.rows, took_s) if steps else None
+
+    def _samples_of(self, job: Job) -> tuple[Sample, ...]:
+        """What the job's steps took, in this process and before."""
+        if self._samples is None:
+            self._samples = costs.samples_from_text(job.learned)
+        return self._samples
 
     def _account(self, job: Job, planned: step.Step, after: Truth, took_s: float, ended_s: float) -> None:
         """Time and rows, for the sizes and shares of the steps to come."""
@@ -155,6 +177,8 @@ class BackfillMachine(Generic[F]):
             whole_rows=sizing.whole_rows(self._sized(job), limit),
             chunks_allowed=throttle.chunks_allowed(self._bucket, limit, rows, job.settings.parallelism),
             tokens_in_s=throttle.wait_s(self._bucket, limit, rows),
+            samples=self._samples_of(job),
+            few_rows=self._backfill.few_rows,
         )
 
     def _sized(self, job: Job) -> Sizing:
@@ -185,6 +209,7 @@ class BackfillMachine(Generic[F]):
             truth.state.rows_filled,
             self._backfill.estimate(),
             rows_per_s,
+            learned=costs.samples_to_text(self._samples_of(job)),
         )
 
     def standing(self) -> Standing:

@@ -38,7 +38,7 @@ class Reporting:
                 lag=lag,
                 at_s=self._clock.now_s(),
             )
-            return replace(row, anchor=told.anchor, progress=progress, waiting="", waits_for="")
+            return replace(row, anchor=told.anchor, progress=progress, learned=told.learned, waiting="", waits_for="")
 
         self._rows.change(job, reported)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -51,8 +52,9 @@ def statement(
 
 
 class View:
-    """`empty`: the inputs without rows, by occurrence; `target`: the view as it is. `sizes`: of the table that an
-    occurrence reads, in bytes. `text`: the query as the user wrote it."""
+    """`empty`: the inputs without rows, by occurrence; `target`: the view as it is. `small`: the same, if it has so few
+    rows that they are at hand. `sizes`: of the table that an occurrence reads, in bytes. `text`: the query as the user
+    wrote it."""
 
     def __init__(
         self,
@@ -64,11 +66,13 @@ class View:
         sizes: Callable[[Occurrence], int] = lambda name: 0,
         *,
         text: str,
+        small: Callable[[], DataFrame | None] = lambda: None,
     ) -> None:
         self._session = session
         self._plan = plan
         self._empty = dict(empty)
         self._target = target
+        self._small = small
         self._kept = Kept()
         self._sizes = sizes
         self._text = text
@@ -121,15 +125,17 @@ class View:
         that Spark need not plan and compute it each time; the last of it is planned here, and the target's to keep."""
         assert all(half.images for half in halves.values()), "a view needs both images of a change"
         self._kept.let_go()
+        few = all(half.few for half in halves.values())
+        small = self._small() if few else None
         deltas = {name: self._delta(name, half) for name, half in halves.items()}
         inputs = self._named("new", new)
         inputs |= self._named("delta", deltas)
         inputs |= self._named("old", {name: self._before(name, delta, new[name]) for name, delta in deltas.items()})
-        inputs[TARGET] = self._target()
+        inputs[TARGET] = self._target() if small is None else small
         chunks = [half for name, half in halves.items() if half.removed is self._empty[name]]
-        script = self._plan.changes(halves, NOTHING_KNOWN if chunks else self._reading())
+        reading = NOTHING_KNOWN if chunks else self._reading()
+        script = self._plan.changes(halves, replace(reading, small_target=small is not None))
         constants: dict[str, str] = {}
-        few = all(half.few for half in halves.values())
         with translated():
             for stage in script.stages:
                 with small_step(self._session, few and not _reads_inputs(stage.query)):
@@ -141,6 +147,8 @@ class View:
             last = statement(self._session, script.last, inputs, constants)
             if _reads_inputs(script.last):
                 return Merge(self._kept.plan(last), exact=True, few=few)
+            if small is not None:
+                return Merge(last, exact=True, few=few)
             with without_constraint_propagation(self._session), small_step(self._session, few):
                 return Merge(self._kept.plan(last), exact=True, few=few)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidefill.errors import BadSql
-from tidefill.jobs.settings import FULL, INCREMENTAL
+from tidefill.jobs.settings import AUTO, FULL, INCREMENTAL
 from tidefill.jobs.sql_names import HIDDEN
 from tidefill.sql.statements import Value
 from tidefill.sql.words import Script, name_of, shown, string_of
@@ -23,10 +23,10 @@ _DIGITS_MAX = 18  # so many always fit into 64 bits
 _NUMBER = re.compile(r"\d+(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?", re.ASCII)
 _WORDS: dict[str, Value] = {
     "TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None,
-    "FULL": FULL, "INCREMENTAL": INCREMENTAL,
+    "AUTO": AUTO, "FULL": FULL, "INCREMENTAL": INCREMENTAL,
 }  # fmt: skip
 _BACKTICKS = "Names with other signs than letters, digits and _ go in backticks."
-_VALUES = "A value is a number, a string in quotes, TRUE, FALSE, ON, OFF, NONE, NULL, FULL or INCREMENTAL."
+_VALUES = "A value is a number, a string in quotes, TRUE, FALSE, ON, OFF, NONE, NULL, AUTO, FULL or INCREMENTAL."
 
 
 @dataclass(slots=True)

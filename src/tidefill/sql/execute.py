@@ -35,7 +35,8 @@ from tidefill.jobs.definitions import (
 )
 from tidefill.jobs.plain_text import FACTS as FACTS
 from tidefill.jobs.plain_text import as_html, as_text
-from tidefill.jobs.settings import check_setting_names
+from tidefill.jobs.row import Settings
+from tidefill.jobs.settings import INCREMENTAL, check_setting_names
 from tidefill.jobs.sql_names import quoted
 from tidefill.jobs.status import UNKNOWN, Status
 from tidefill.sql.statements import (
@@ -328,6 +329,8 @@ def _set(status: Status) -> Iterator[tuple[str, object]]:
     yield "chunk_rows", "by the time that one takes" if settings.chunk_rows is None else settings.chunk_rows
     yield "target_lag", seconds_text(settings.target_lag_s)
     yield "verify", settings.verify
+    if settings.steps_only:
+        yield "refresh", INCREMENTAL
     if status.log_bytes is not None:
         yield "wal_budget", _size(settings.wal_budget)
         yield "wal_limit", _size(settings.wal_limit)
@@ -390,6 +393,7 @@ def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool)
             explained = engine.explain_replica(".".join(source), **settings)
         case never:
             assert_never(never)
-    chunk_rows, rate_limit = settings.get("chunk_rows"), settings.get("rate_limit")
-    told = explanation(create.name, explained, chunk_rows, with_sql=with_sql, rate_limit=rate_limit)
+    chunks = {name: settings[name] for name in ("chunk_rows", "rate_limit") if name in settings}
+    asked = Settings(**chunks, steps_only=settings.get("refresh") == INCREMENTAL)
+    told = explanation(create.name, explained, asked, with_sql=with_sql)
     return Result(FACTS, tuple(facts(told, explained.definition)), document=told)

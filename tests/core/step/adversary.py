@@ -11,23 +11,9 @@ from tests.core.step.examples import MERGED, SHAPES, key
 from tidefill.core import walk
 from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
+from tidefill.core.look import Changed, CheapLook, Look, Pace, Phase, TableSeen
 from tidefill.core.state import JobState, initial
-from tidefill.core.step import (
-    Changed,
-    CheapLook,
-    Finish,
-    Knobs,
-    Look,
-    Pace,
-    Phase,
-    Plan,
-    Shape,
-    Step,
-    TableSeen,
-    apply,
-    plan_look,
-    plan_step,
-)
+from tidefill.core.step import Finish, Knobs, Plan, Shape, Step, apply, plan_look, plan_step
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import Coverage, Done, NotStarted, Range, Split, Upto
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from tidefill.core import walk
 from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
+from tidefill.core.look import Changed, CheapLook, Look, Pace, Phase, TableSeen
 from tidefill.core.state import JobState
-from tidefill.core.step import Changed, CheapLook, Knobs, Look, Pace, Phase, Plan, Shape, Step, TableSeen, Write
+from tidefill.core.step import Knobs, Plan, Shape, Step, Write
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import DONE, Coverage, Range, Split, Upto
 

@@ -26,20 +26,9 @@ from tests.core.step.examples import (
 )
 from tidefill.core import walk
 from tidefill.core.keys import TOP, Key
+from tidefill.core.look import Changed, CheapLook, Look, Phase, TableSeen
 from tidefill.core.state import JobState
-from tidefill.core.step import (
-    Changed,
-    CheapLook,
-    Knobs,
-    Look,
-    Phase,
-    Step,
-    TableSeen,
-    Write,
-    apply,
-    plan_look,
-    plan_step,
-)
+from tidefill.core.step import Knobs, Step, Write, apply, plan_look, plan_step
 from tidefill.core.walk import DONE, Range, Split, Upto
 
 

@@ -25,15 +25,12 @@ from tests.core.step.examples import (
 from tidefill.core import walk
 from tidefill.core.budget import Kept
 from tidefill.core.keys import TOP, Key
+from tidefill.core.look import Look, LookRequest, Pace, Phase
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState, initial
 from tidefill.core.step import (
     Finish,
     Knobs,
-    Look,
-    LookRequest,
-    Pace,
-    Phase,
     Shape,
     Step,
     Wait,

@@ -27,21 +27,16 @@ from tests.core.step.examples import (
 )
 from tidefill.core import walk
 from tidefill.core.budget import Kept
+from tidefill.core.look import Changed, CheapLook, Look, Pace, Phase, TableSeen
 from tidefill.core.reasons import Reason
 from tidefill.core.state import JobState
 from tidefill.core.step import (
     LOOK_EVERY_S,
     RELEASE_EVERY_S,
-    Changed,
-    CheapLook,
     Finish,
     Knobs,
-    Look,
-    Pace,
-    Phase,
     Plan,
     Step,
-    TableSeen,
     Wait,
     Write,
     apply,

@@ -7,8 +7,9 @@ from hypothesis import given
 from tests.core.step.adversary import LAST, SEEDS, covered, history, steps, within
 from tidefill.core import walk
 from tidefill.core.keys import TOP
+from tidefill.core.look import Changed
 from tidefill.core.reasons import Reason
-from tidefill.core.step import FORWARD_SHARE, Changed, Finish, Step, Wait, Write
+from tidefill.core.step import FORWARD_SHARE, Finish, Step, Wait, Write
 from tidefill.core.walk import Upto
 
 

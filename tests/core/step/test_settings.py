@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from tidefill.core.step import PARALLELISM_MAX, Knobs
+from tidefill.core.look import PARALLELISM_MAX
+from tidefill.core.step import Knobs
 from tidefill.errors import InvalidSetting
 
 

@@ -19,24 +19,11 @@ from tests.core.step.examples import (
     state,
     version,
 )
+from tidefill.core.costs import Sample, Way
+from tidefill.core.look import Changed, LookRequest, Pace, Phase
 from tidefill.core.reasons import Reason
 from tidefill.core.state import initial
-from tidefill.core.step import (
-    RECOMPUTE_SHARE,
-    Changed,
-    Finish,
-    Knobs,
-    LookRequest,
-    Pace,
-    Phase,
-    Step,
-    Verify,
-    Wait,
-    Write,
-    apply,
-    plan_look,
-    plan_step,
-)
+from tidefill.core.step import Finish, Knobs, Step, Verify, Wait, Write, apply, plan_look, plan_step
 from tidefill.core.walk import Split, Upto
 
 
@@ -78,28 +65,45 @@ def test_what_is_computed_anew_begins_with_all_of_it_and_is_never_merged(phase: 
 
 
 @pytest.mark.parametrize(
-    ("share", "phase", "read", "write"),
+    ("written", "phase", "read", "write"),
     [
-        (RECOMPUTE_SHARE, Phase.LIVE, False, Write.REPLACE),
-        (RECOMPUTE_SHARE - 0.01, Phase.LIVE, False, Write.MERGE),
-        (1.0, Phase.LIVE, True, Write.MERGE),
-        (1.0, Phase.VERIFYING, False, Write.MERGE),
+        (100_000, Phase.LIVE, False, Write.REPLACE),
+        (99_999, Phase.LIVE, False, Write.MERGE),
+        (0, Phase.LIVE, False, Write.MERGE),
+        (1_000_000, Phase.LIVE, True, Write.MERGE),
+        (1_000_000, Phase.VERIFYING, False, Write.MERGE),
     ],
 )
 def test_what_was_mostly_written_is_computed_anew_unless_somebody_reads_it(
-    share: float, phase: Phase, read: bool, write: Write
+    written: int, phase: Phase, read: bool, write: Write
 ) -> None:
     look = replace(glimpse(head=7, phase=phase, readable=False), read=read)
-    assert plan_look(state(COVERED), look, ONE, REPLICA).share == (phase is Phase.LIVE and not read)
-    assert not plan_look(state(COVERED), look, Knobs(target_lag_s=30.0), REPLICA).share, "not before it is due"
-    assert not plan_look(state(COVERED), look, ONE, ANEW).share, "it is anew in any case"
-    assert how(plan_step(state(COVERED), replace(seen(look, Changed.SOME), share=share), ONE, REPLICA)) is write
+    assert plan_look(state(COVERED), look, ONE, REPLICA).sizes == (phase is Phase.LIVE and not read)
+    assert not plan_look(state(COVERED), look, Knobs(target_lag_s=30.0), REPLICA).sizes, "not before it is due"
+    assert not plan_look(state(COVERED), look, ONE, ANEW).sizes, "it is anew in any case"
+    wrote = replace(seen(look, Changed.SOME), written=written, rows=1_000_000)
+    assert how(plan_step(state(COVERED), wrote, ONE, REPLICA)) is write
+    assert how(plan_step(state(COVERED), wrote, replace(ONE, steps_only=True), REPLICA)) is Write.MERGE
+    assert not plan_look(state(COVERED), look, replace(ONE, steps_only=True), REPLICA).sizes
+
+
+def test_the_cheaper_way_is_taken_and_the_step_says_why() -> None:
+    samples = (Sample(Way.RECOMPUTE, 0, 1000, 2.0), Sample(Way.CHANGES, 10, 1000, 3.0))
+    look = glimpse(head=7, phase=Phase.LIVE, pace=Pace(samples=samples))
+    wrote = replace(seen(look, Changed.SOME), written=10, rows=1000)
+    plan = plan_step(state(COVERED), wrote, ONE, REPLICA)
+    assert isinstance(plan, Step)
+    assert (plan.write, plan.why) == (Write.REPLACE, "a step was expected to take 3.0 s, a recompute 2.0 s")
+    quick = replace(look, pace=Pace(samples=(samples[0], replace(samples[1], seconds=1.0))))
+    plan = plan_step(state(COVERED), replace(wrote, glimpse=quick), ONE, REPLICA)
+    assert isinstance(plan, Step)
+    assert (plan.write, plan.why) == (Write.MERGE, "")
 
 
 def test_what_is_still_filled_is_never_computed_anew() -> None:
     look = glimpse(head=7, phase=Phase.LIVE)
     paused = replace(ONE, fill_paused=True)
-    plan = plan_step(state(HALFWAY), replace(seen(look, Changed.SOME), share=1.0), paused, REPLICA)
+    plan = plan_step(state(HALFWAY), replace(seen(look, Changed.SOME), written=9, rows=9), paused, REPLICA)
     assert how(plan) is Write.MERGE
 
 
@@ -119,7 +123,7 @@ def test_verified_is_what_can_be_read() -> None:
 
 def test_a_live_job_keeps_its_target_fresh() -> None:
     live = glimpse(9, phase=Phase.LIVE)
-    assert plan_look(state(COVERED), live, ONE, REPLICA) == LookRequest(changed=True, share=True)
+    assert plan_look(state(COVERED), live, ONE, REPLICA) == LookRequest(changed=True, sizes=True)
     for changed, write in ((Changed.SOME, Write.MERGE), (Changed.ALL, Write.REPLACE)):
         plan = plan_step(state(COVERED), seen(live, changed), ONE, REPLICA)
         assert plan == Step({"t": version(9)}, {"t": COVERED}, write=write)
@@ -165,7 +169,7 @@ def test_looking_costs_so_no_more_than_needed() -> None:
     assert plan_look(two, glimpse(9, readable=False), ONE, REPLICA).changed
     assert not plan_look(two, glimpse(5, pace=FILLED_LONG), ONE, REPLICA).changed, "the head is the state's version"
     assert plan_look(state(COVERED), glimpse(9, phase=Phase.LIVE), ONE, REPLICA) == LookRequest(
-        changed=True, share=True
+        changed=True, sizes=True
     )
     assert plan_look(state(COVERED), glimpse(9), ONE, REPLICA) == LookRequest(), "it is over, whatever changed"
     assert plan_look(state(COVERED), glimpse(9, phase=Phase.VERIFYING), ONE, REPLICA) == LookRequest()

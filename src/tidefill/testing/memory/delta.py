@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tidefill.core.keys import Key
-from tidefill.core.step import Changed
+from tidefill.core.look import Changed
 from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.core.walk import Coverage, Range, Split, above, rest
 from tidefill.errors import HistoryGone, KeyNotUnique, NotYet, Unreadable, UpstreamReplaced

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
-from tidefill.core.step import Changed
+from tidefill.core.look import Changed
 from tidefill.core.version import Snapshot, Version, lies_between
 from tidefill.core.walk import Coverage, Range, Split, above
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced

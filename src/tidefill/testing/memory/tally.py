@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidefill.core.keys import Key
+from tidefill.core.look import Phase
 from tidefill.core.reasons import Reason
-from tidefill.core.step import Phase
 from tidefill.errors import (
     CommitConflict,
     KeyNotUnique,

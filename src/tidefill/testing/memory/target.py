@@ -2,7 +2,8 @@
 
 - The first step makes it.
 - An append never looks at keys. An upsert touches every row that matches; two changes for one key are an error. Few
-  changes remove every row that has one of their keys and put the new rows there; then the log counts no updates.
+  changes remove every row that has one of their keys and put the new rows there; then the log counts no updates. Now
+  and then a small table is overwritten with the rows that are kept in memory, unless somebody reads its changes.
 - A step number that was committed is skipped in silence; one that is committed meanwhile is a conflict; an upsert also
   conflicts with any data or layout commit that lands meanwhile.
 - Frames are evaluated inside the commit, some of them twice, and anything may happen between.
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from tidefill.core.confirm import NO_TABLE, Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
+from tidefill.core.kept_rows import KeptRows
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique, NameTaken
@@ -26,6 +28,9 @@ from tidefill.testing.memory.world import World
 
 KEYS_REPLACED_MAX = 3
 """Up to so many changes replace rows, more are merged. Small, so that short histories have both."""
+
+KEPT_ROWS_MAX = 30
+"""Up to so many rows a table is now and then overwritten with what is in memory."""
 
 COMMIT_S = 1.0
 ROW_S = 0.1
@@ -47,6 +52,7 @@ class MemoryTarget:
         self._path = path
         self._name = name
         self._on_commit = on_commit
+        self._kept = KeptRows[Bag]()
         self.resources: tuple[Resource, ...] = (Resource("table", path),)
 
     def prepare(self) -> None:
@@ -57,7 +63,9 @@ class MemoryTarget:
         """What is left of the log."""
         self._world.effect("target.log")
         table = self._catalog.tables.get(self._path)
-        return [] if table is None else table.log()
+        found = [] if table is None else table.log()
+        self._kept.judge(found)
+        return found
 
     def commit(self, write: TargetWrite[Frame], payload: Payload) -> None:
         """One atomic commit."""
@@ -82,6 +90,7 @@ class MemoryTarget:
         self._world.now += COMMIT_S + ROW_S * (counts.inserted + counts.updated + counts.deleted)
         self._on_commit(self._path, table, entry)
         self._world.effect("target.committed")
+        self._kept.keep(payload.commit_uuid, after)
 
     def _table(self, write: TargetWrite[Frame], payload: Payload) -> Table:
         """The table; or one that is not there before it is committed to. A Merge needs one that is there."""
@@ -109,12 +118,29 @@ class MemoryTarget:
                 return bag, Counts(inserted=len(rows)), None, False
             case Merge(frame, exact):
                 changes = self._compute(frame)
+                rows_after = (
+                    self._from_memory(changes) if exact and not write.read and self._world.effects % 2 else None
+                )
+                if rows_after is not None:
+                    self._world.seen["overwritten from memory"] += 1
+                    counts = Counts(inserted=len(rows_after))
+                    return rows_after, counts, counts, False
                 marks = Counter(mark for mark, _, _ in changes)
                 expected = Counts(marks["I"], marks["U"], marks["D"]) if exact else None
                 replaces = 0 < len(changes) <= KEYS_REPLACED_MAX
                 return *(_replaced if replaces else _upsert)(before, changes), expected, replaces
             case never:
                 assert_never(never)
+
+    def _from_memory(self, changes: list[Row]) -> Bag | None:
+        """All rows after the changes, by those in memory; None if these are not known, not few, or say something else
+        than the marks."""
+        kept = self._kept.rows()
+        if kept is None or len(kept) > KEPT_ROWS_MAX or any(len(rows) > 1 for rows in kept.values()):
+            return None
+        if not changes or any((mark == "I") == (key in kept) for mark, key, _ in changes):
+            return None
+        return _replaced(kept, changes)[0]
 
     def _compute(self, frame: Frame) -> list[Row]:
         """Evaluate as an engine does: late, and now and then again."""

@@ -35,11 +35,13 @@ class Tie:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What is known of the inputs: the types of their columns, and which of these belong to tables too large to be read
-    without need. `origin`: of a column that only passes another one on, that one."""
+    without need. `origin`: of a column that only passes another one on, that one. `small_target`: the view's own rows
+    are few and at hand."""
 
     types: Mapping[str, str] = field(default_factory=dict)
     large: Collection[str] = frozenset()
     origin: Mapping[str, str] = field(default_factory=dict)
+    small_target: bool = False
 
     def helpful(self, ties: Iterable[Tie]) -> list[Tie]:
         """Those by which something of a large table is left unread."""

@@ -160,7 +160,7 @@ class ViewPlan:
         groups = [column for column, _ in aggregate.groups]
         added = [(one.column, one.over_changes) for one in self._hidden] + sums.taken_of(self.kept)
         changed = changes.aggregated(replace(aggregate, aggregates=tuple(added)), changes.delta(aggregate.child))
-        change = step("change", changed, stage=True)
+        change = step("change", changed, stage=not changes.reading.small_target)
         extremes = any(one.extreme for one in self.kept)
         before = step("before", self._before(changes, groups, change))
         after = step("after", self._after(groups, before, change), stage=extremes)
@@ -174,12 +174,13 @@ class ViewPlan:
         )
 
     def _before(self, changes: Changes, groups: Sequence[str], change: str) -> exp.Query:
-        """What the target has of the changed groups. That of a large table may be large too."""
+        """What the target has of the changed groups, or all that it has, if that is little. The target of a large table
+        may be large too."""
         columns = [f"{HIDDEN}k{index}" for index, _ in enumerate(groups)]
         keys = list(zip(columns, map(col, self.key), strict=True)) if groups else []
         hidden = [(one.column, col(one.column, "t")) for one in self._hidden]
         query = select([*((name, col(key.name, "t")) for name, key in keys), *hidden], table(TARGET, "t"))
-        if not groups:
+        if not groups or changes.reading.small_target:
             return query
         pairs = [(col(key.name, "t"), group) for (_, key), group in zip(keys, groups, strict=True)]
         known = [group for group in groups if changes.reading.large and changes.reading.comparable(group, group)]

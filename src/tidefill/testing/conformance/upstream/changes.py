@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from tidefill.core import walk
-from tidefill.core.step import Changed
+from tidefill.core.look import Changed
 from tidefill.core.walk import covered_ranges
 from tidefill.testing.conformance.upstream.checks import (
     assert_exact,

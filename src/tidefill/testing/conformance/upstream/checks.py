@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tidefill.core import walk
 from tidefill.core.keys import Key, key_from_json, key_to_json
-from tidefill.core.step import Changed
+from tidefill.core.look import Changed
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.ports.frames import Halves

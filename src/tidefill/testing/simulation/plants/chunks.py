@@ -8,8 +8,9 @@ from typing import Any
 
 from tidefill.core import sizing, step, walk
 from tidefill.core.keys import Key
+from tidefill.core.look import Look
 from tidefill.core.state import JobState
-from tidefill.core.step import Knobs, Look, Shape, Step, Wait
+from tidefill.core.step import Knobs, Shape, Step, Wait
 from tidefill.core.walk import Coverage, Split
 from tidefill.testing.simulation.plants.plant import Plant
 

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from tidefill.core import confirm, step
 from tidefill.core.confirm import Anchor, Truth
+from tidefill.core.kept_rows import KeptRows
 from tidefill.core.state import JobState
 from tidefill.core.step import Step
 from tidefill.jobs.row import Job
@@ -158,5 +159,12 @@ OF_COMMITS = (
         ("I1 covered",),
         0,
         ((target, "_replaced", _leave_a_key_out),),
+    ),
+    Plant(
+        "stale-rows-in-memory",
+        "rows that are kept in memory are believed after a commit of which nothing was heard",
+        ("I1 covered",),
+        2200,
+        ((KeptRows, "judge", lambda *_: None),),
     ),
 )

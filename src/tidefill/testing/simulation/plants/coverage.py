@@ -8,8 +8,9 @@ from typing import Any
 
 from tidefill.core import step, walk
 from tidefill.core.keys import Key
+from tidefill.core.look import Changed, Look
 from tidefill.core.state import JobState
-from tidefill.core.step import Changed, Knobs, Look, Shape, Step, Wait, Write
+from tidefill.core.step import Knobs, Shape, Step, Wait, Write
 from tidefill.core.walk import Coverage, Done, NotStarted, Upto
 from tidefill.ports.frames import Append, Halves
 from tidefill.run.backfill import Backfill

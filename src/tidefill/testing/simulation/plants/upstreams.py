@@ -7,8 +7,9 @@ from typing import Any
 
 from tidefill.core import step
 from tidefill.core.confirm import Truth
+from tidefill.core.look import Changed, CheapLook
 from tidefill.core.reasons import Reason
-from tidefill.core.step import Changed, CheapLook, Step
+from tidefill.core.step import Step
 from tidefill.core.version import Version, lies_between
 from tidefill.core.walk import Coverage
 from tidefill.jobs.row import Job

@@ -1,0 +1,56 @@
+"""The rows of a small target, kept in memory from one step to the next, so that a step need not read them.
+
+Rule: they are what the target holds as long as the newest commit with a state is the commit after which they were kept.
+A commit of another runner is a newer one, and ends that. A commit of a stranger carries no state; of that `confirm`
+speaks, after every commit and before every plan.
+
+Example: this runner commits step 7 and keeps the rows. Another runner commits step 8. The log, which is read before
+step 9 is planned, ends with a commit that is not ours: the rows are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from tidefill.core.confirm import Entry, Payload
+
+R = TypeVar("R")
+
+
+class KeptRows(Generic[R]):
+    """`version`: where the log ended when it was read last; None if it was not read, or has no commit with a state.
+    Rows that are read at that version are what the target holds, too."""
+
+    def __init__(self) -> None:
+        self.version: int | None = None
+        self._newest = ""
+        self._kept: tuple[str, R] | None = None
+
+    def judge(self, log: Sequence[Entry]) -> None:
+        """The log was read: forget the rows if its newest commit with a state is not the one that they belong to."""
+        payloads: list[Payload] = [entry.payload for entry in log if entry.payload is not None]
+        if not payloads:
+            self.forget()
+            return
+        self.version = log[-1].version
+        self._newest = max(payloads, key=lambda payload: payload.state.step).commit_uuid
+        if self._kept is not None and self._kept[0] != self._newest:
+            self._kept = None
+
+    def rows(self) -> R | None:
+        """What the target holds, if it is known."""
+        return None if self._kept is None else self._kept[1]
+
+    def loaded(self, rows: R) -> None:
+        """These were read at `version`."""
+        assert self.version is not None, "the log was not read"
+        self._kept = self._newest, rows
+
+    def keep(self, commit_uuid: str, rows: R) -> None:
+        """The target holds these rows after this commit, if it happened: the log will tell."""
+        self._kept = commit_uuid, rows
+
+    def forget(self) -> None:
+        """Nothing is known."""
+        self.version, self._kept = None, None

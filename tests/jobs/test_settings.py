@@ -1,0 +1,35 @@
+"""How a job takes changes in, as a user says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidefill.errors import InvalidSetting
+from tidefill.jobs.row import Settings
+from tidefill.jobs.settings import changed_settings, is_full, settings_of_view
+
+
+@pytest.mark.parametrize(("refresh", "steps_only"), [("auto", False), ("incremental", True), ("INCREMENTAL", True)])
+def test_steps_alone_or_the_cheaper_way(refresh: str, steps_only: bool) -> None:
+    assert changed_settings(Settings(), {"refresh": refresh}).steps_only is steps_only
+    assert not is_full(refresh)
+    asked = settings_of_view(refresh, {"chunk_rows": 7})
+    assert changed_settings(Settings(), asked) == Settings(chunk_rows=7, steps_only=steps_only)
+
+
+def test_it_can_be_taken_back() -> None:
+    assert changed_settings(Settings(steps_only=True), {"refresh": "auto"}) == Settings()
+
+
+def test_a_view_does_not_become_one_that_is_computed_from_nothing() -> None:
+    assert is_full("full")
+    assert settings_of_view("full", {"verify": True}) == {"verify": True}
+    with pytest.raises(InvalidSetting, match="refresh cannot become full"):
+        changed_settings(Settings(), {"refresh": "full"})
+
+
+def test_another_word_is_refused() -> None:
+    for ask in (lambda: is_full("sometimes"), lambda: changed_settings(Settings(), {"refresh": "sometimes"})):
+        with pytest.raises(InvalidSetting, match="refresh is 'sometimes'") as refused:
+            ask()
+        assert refused.value.hint == "Set it to auto, incremental or full."
