@@ -4,6 +4,9 @@ pipelines of open-source Spark do it. Over TPC-H's lineitem and what it refers t
     make bench-views              # SCALE=1 is 6 million items
     make bench-tpch               # the same for the queries of TPC-H, with one small change
     QUERIES=4,18 make bench-tpch  # for these alone: shown, but the page of all is left as it is
+    SCALE=10 make bench-tpch      # with a page of its own, for the queries over the large tables
+
+Steps are asked for (`refresh = incremental`): a job that may choose would often recompute.
 """
 
 from __future__ import annotations
@@ -14,15 +17,14 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.merge import timed
-from benchmarks.processes import read_bytes
+from benchmarks.costs import ROUNDS, Cost, Reference, cost, middle, reference
 from benchmarks.tpch import KEYS, make_tables, register
 from tests.views.incremental.tpch import QUERIES
 from tidefill import connect
@@ -39,6 +41,8 @@ CHOSEN = frozenset(map(int, filter(None, os.environ.get("QUERIES", "").split(","
 TABLES = ("lineitem", "orders", "customer", "nation")
 RESULTS = Path(__file__).parent / "RESULTS-views.md"
 RESULTS_TPCH = Path(__file__).parent / "RESULTS-tpch.md"
+RESULTS_LARGE = Path(__file__).parent / f"RESULTS-tpch-{SCALE:g}.md"
+OVER_LARGE = (1, 3, 5, 6, 7, 8, 9, 10, 18, 21)
 GONE, LITTLE = "0.01% in one place", 0.2
 SHARES = (0.0001, 0.001, 0.01)
 VIEWS = {
@@ -57,25 +61,11 @@ VIEWS = {
 
 
 @dataclass(slots=True)
-class Cost:
-    """Of one step, or of the query computed anew."""
-
-    s: float
-    read_bytes: int
-
-
-@dataclass(slots=True)
 class Measured:
     """A view: what it costs anew, and by change."""
 
     anew: Cost
-    steps: dict[str, Cost] = field(default_factory=dict)
-
-
-def cost(work: Callable[[], object]) -> Cost:
-    """Of some work. (Spark itself does not count what it reads of a local disk.)"""
-    before = read_bytes()
-    return Cost(timed(work), read_bytes() - before)
+    steps: dict[str, list[Cost]] = field(default_factory=dict)
 
 
 def changes(items: int) -> Iterator[tuple[str, str]]:
@@ -121,6 +111,7 @@ class Bench:
     engine: Engine
     service: Scheduler
     views: dict[str, str]
+    reference: Reference
     found: dict[str, Measured] = field(default_factory=dict)
 
     def build(self) -> None:
@@ -128,11 +119,11 @@ class Bench:
         for title, sql in self.views.items():
             path = str(self.folder / f"anew-{_name(title)}")
             anew(self.engine, sql, path)
-            self.found[title] = Measured(cost(lambda: anew(self.engine, sql, path)))  # noqa: B023
+            self.found[title] = Measured(cost(self.spark, lambda: anew(self.engine, sql, path)))  # noqa: B023
             shutil.rmtree(path)
-            self.engine.create_view(_name(title), sql, verify=False)
-            build_s = timed(lambda: self._step(title))  # noqa: B023
-            print(f"{title}: anew {self.found[title].anew.s:.1f} s, built in {build_s:.1f} s", flush=True)
+            self.engine.create_view(_name(title), sql, verify=False, refresh="incremental")
+            built = cost(self.spark, lambda: self._step(title))  # noqa: B023
+            print(f"{title}: anew {self.found[title].anew}; built: {built}", flush=True)
 
     def _step(self, title: str) -> None:
         step(self.engine, self.service, _name(title))
@@ -140,10 +131,10 @@ class Bench:
     def take_in(self, change: str = "") -> None:
         """What was written since, in each view; measured if the change has a name."""
         for title in self.views:
-            took = cost(lambda: self._step(title))  # noqa: B023
+            took = cost(self.spark, lambda: self._step(title))  # noqa: B023
             if change:
-                self.found[title].steps[change] = took
-                print(f"{title}, {change}: {took.s:.1f} s, {took.read_bytes / 1e6:.1f} MB", flush=True)
+                self.found[title].steps.setdefault(change, []).append(took)
+                print(f"{title}, {change}: {took}", flush=True)
 
 
 def _name(title: str) -> str:
@@ -159,10 +150,12 @@ def bench(tables: Sequence[str], views: dict[str, str]) -> Iterator[Bench]:
         make_tables(spark, folder, SCALE, tables)
         with connect(spark, folder / "lake", folder / "store") as engine:
             register(engine, folder, tables)
-            yield Bench(spark, folder, engine, engine.scheduler(hurry=True), views)
+            compared = reference(spark, folder)
+            print(compared, flush=True)
+            yield Bench(spark, folder, engine, engine.scheduler(hurry=True), views, compared)
 
 
-def measure() -> tuple[dict[str, Measured], int]:
+def measure() -> tuple[Bench, int]:
     """Every view; and how many items there are."""
     with bench(TABLES, VIEWS) as over:
         items = over.spark.read.format("delta").load(str(over.folder / "lineitem")).count()
@@ -172,13 +165,14 @@ def measure() -> tuple[dict[str, Measured], int]:
         for change, which in changes(items):
             write(over.spark, over.folder, which)
             over.take_in(change)
-    return over.found, items
+    return over, items
 
 
-def measure_tpch() -> dict[str, Measured]:
+def measure_tpch() -> Bench:
     """Every query of TPC-H that is taken, or those of the chosen ones: a ten thousandth of the orders goes, with their
     items, or, for those that read neither, of what suppliers have of parts."""
-    queries = {f"Q{n}": sql for n, sql in QUERIES.items() if n in CHOSEN or not CHOSEN}
+    chosen = CHOSEN or (frozenset(OVER_LARGE) if SCALE > 1 else frozenset(QUERIES))
+    queries = {f"Q{n}": sql for n, sql in QUERIES.items() if n in chosen}
     of_orders = {title: sql for title, sql in queries.items() if re.search(r"\b(lineitem|orders)\b", sql)}
     of_parts = {title: sql for title, sql in queries.items() if title not in of_orders}
     with bench(tuple(KEYS), {}) as over:
@@ -190,10 +184,11 @@ def measure_tpch() -> dict[str, Measured]:
             remove(over.spark, over.folder, tables, 0)
         over.take_in()
         for views, tables in kinds:
-            remove(over.spark, over.folder, tables, 1)
             over.views = {title: sql for title, sql in taken.items() if title in views}
-            over.take_in(GONE)
-    return over.found
+            for number in range(ROUNDS if over.views else 0):
+                remove(over.spark, over.folder, tables, 1 + number)
+                over.take_in(GONE)
+    return over
 
 
 def _is_taken(engine: Engine, title: str, sql: str) -> bool:
@@ -209,50 +204,53 @@ def remove(spark: SparkSession, folder: Path, tables: Sequence[str], round_: int
     """A ten thousandth of the first table's leading keys, from each of them."""
     key = KEYS[tables[0]][0]
     last = spark.read.format("delta").load(str(folder / tables[0])).agg({key: "max"}).collect()[0][0]
-    first = last // 3 + round_ * last // 5
+    first = last // 4 + round_ * last // 12
     for table in tables:
         where = f"{KEYS[table][0]} BETWEEN {first} AND {first + max(1, last // 10_000)}"
         spark.sql(f"DELETE FROM {table_at(str(folder / table))} WHERE {where}")
 
 
-def report_tpch(found: dict[str, Measured]) -> str:
+def report_tpch(over: Bench) -> str:
     """A page."""
+    unit_s = over.reference.merge.s
     lines = [
         "# Measured by `make bench-tpch`",
         "",
         f"{_machine()}; TPC-H at scale {SCALE:g}. {GONE} goes: orders with their items, or what suppliers have of "
-        "parts. A step takes that in; beside it the query computed anew and its table overwritten. One round after a "
-        "warm-up.",
+        "parts. A step takes that in; beside it the query computed anew and its table overwritten. Steps are medians "
+        f"of {ROUNDS} after a warm-up. {over.reference}",
         "",
-        "| query | anew | a step | share of the seconds | share of the bytes |",
-        "|---|---|---|---|---|",
+        "| query | anew | a step | share of the seconds | of the bytes | in bare MERGEs |",
+        "|---|---|---|---|---|---|",
     ]
-    shares = []
-    for title, one in sorted(found.items(), key=lambda pair: int(pair[0][1:])):
-        took = one.steps[GONE]
-        shares.append(took.read_bytes / max(1, one.anew.read_bytes))
+    read, faster = [], 0
+    for title, one in sorted(over.found.items(), key=lambda pair: int(pair[0][1:])):
+        took = middle(one.steps[GONE])
+        read.append(took.read_bytes / max(1, one.anew.read_bytes))
+        faster += took.s < one.anew.s
         lines.append(
-            f"| {title} | {one.anew.s:.1f} s, {one.anew.read_bytes / 1e6:,.0f} MB | {took.s:.1f} s, "
-            f"{took.read_bytes / 1e6:,.1f} MB | {took.s / one.anew.s:.2f} | {shares[-1]:.2f} |"
+            f"| {title} | {one.anew} | {took} | {took.s / one.anew.s:.2f} | {read[-1]:.2f} | {took.s / unit_s:.2f} |"
         )
-    few = sum(share < LITTLE for share in shares)
-    return "\n".join([*lines, "", f"{few} of {len(shares)} read less than {LITTLE:.0%} of the bytes."]) + "\n"
+    few = sum(share < LITTLE for share in read)
+    told = f"{faster} of {len(read)} are faster by a step; {few} read less than {LITTLE:.0%} of the bytes."
+    return "\n".join([*lines, "", told]) + "\n"
 
 
 def _machine() -> str:
     return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
-def report(found: dict[str, Measured], items: int) -> str:
+def report(over: Bench, items: int) -> str:
     """A page."""
-    titles = list(found)
-    anew = " | ".join(f"{one.anew.s:.1f} s, {one.anew.read_bytes / 1e6:,.0f} MB" for one in found.values())
+    found, titles = over.found, list(over.found)
+    anew = " | ".join(str(one.anew) for one in found.values())
     lines = [
         "# Measured by `make bench-views`",
         "",
         f"{_machine()}; TPC-H at scale {SCALE:g}, {items:,} items in the order of their key. Items are updated by "
-        "somebody else; a step takes that in. Beside it the query computed anew and its table overwritten. Seconds, "
-        "and megabytes that its Java read; in bold the step's shares of the whole. One round after a warm-up.",
+        "somebody else; a step takes that in. Beside it the query computed anew and its table overwritten. Megabytes "
+        "are what Java read; in bold the step's shares of the seconds and of the bytes. One round after a warm-up. "
+        f"{over.reference}",
         "",
         "| | " + " | ".join(titles) + " |",
         "|---" * (len(titles) + 1) + "|",
@@ -261,9 +259,9 @@ def report(found: dict[str, Measured], items: int) -> str:
     for change in next(iter(found.values())).steps:
         cells = []
         for one in found.values():
-            took = one.steps[change]
+            took = middle(one.steps[change])
             share = took.s / one.anew.s, took.read_bytes / max(1, one.anew.read_bytes)
-            cells.append(f"{took.s:.1f} s, {took.read_bytes / 1e6:,.0f} MB: **{share[0]:.2f}**, **{share[1]:.2f}**")
+            cells.append(f"{took}: **{share[0]:.2f}**, **{share[1]:.2f}**")
         lines.append(f"| {change} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -271,7 +269,7 @@ def report(found: dict[str, Measured], items: int) -> str:
 def main(what: str) -> int:
     """Measure, print, write the page. (Of chosen queries there is none.)"""
     if what == "tpch":
-        page, path = report_tpch(measure_tpch()), RESULTS_TPCH
+        page, path = report_tpch(measure_tpch()), RESULTS_TPCH if SCALE == 1 else RESULTS_LARGE
     else:
         page, path = report(*measure()), RESULTS
     print(page)

@@ -4,6 +4,7 @@
 |---|---|
 | a chunk, or nothing but new rows above all that is there | an append |
 | up to some 10,000 keys | an overwrite of the rows that have one of these keys (replaceWhere) |
+| up to so many, and all of them go | a DELETE |
 | a few, of a table of few rows whose changes nobody reads | an overwrite with the rows in memory (`small_target`) |
 | more | a MERGE |
 | everything | an overwrite |
@@ -278,20 +279,29 @@ class DeltaTarget:
         return changed_keys(changes, self._key, types)
 
     def _write_few(self, changes: DataFrame, keys: ChangedKeys, payload: Payload, *, exact: bool) -> bool:
-        """Whether it could be written without a MERGE. Deletes alone are merged: an overwrite that puts no row in, and
-        removes all rows of a file, does not say how many it removed."""
+        """Whether it could be written without a MERGE. Deletes alone are a DELETE: an overwrite that puts no row in,
+        and removes all rows of a file, does not say how many it removed."""
         carried = replace(payload, expected=keys.counts) if exact else payload
         adds = exact and keys.only_inserts and self._ends_below(keys.first())
         if adds or not keys.keys:
             self._write(changes, "append", carried)
             return True
         predicate = keys.predicate()
-        if predicate is None or (exact and keys.only_deletes):
+        if predicate is None:
             return False
+        if exact and keys.only_deletes:
+            return self._delete(predicate, carried)
         with without_constraint_propagation(changes.sparkSession):
             there = changes.where(f.col(MARK) != "D")
             self._write(there, "overwrite", carried, {"replaceWhere": predicate})
         return True
+
+    def _delete(self, predicate: str, payload: Payload) -> bool:
+        """Whether there was a commit. Delta makes none if no row has one of the keys; then a MERGE, which commits
+        always, tells that the marks are wrong."""
+        with _carrying(self._spark, payload):
+            (deleted,) = self._spark.sql(f"DELETE FROM {self._table} WHERE {predicate}").collect()
+        return bool(deleted[0] > 0)
 
     def _merge_many(self, write: Merge[DataFrame], payload: Payload) -> None:
         """Where nobody asks how many there are, and it is known between which keys they lie, they are not counted."""

@@ -30,6 +30,7 @@ from tidefill.ports.upstream import UpstreamLook
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import quoted
+from tidefill.spark.session import small_step
 
 FEW_CHANGES = 10_000  # which one task nets and compares sooner than several that pass them on to each other
 KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
@@ -204,7 +205,7 @@ class DeltaUpstream:
         taken = few and finished(coverage)
         if taken and self._only_added(start, end):
             return Changed.SOME
-        with translated(UpstreamReplaced):
+        with translated(UpstreamReplaced), small_step(self._spark, few):
             frame = self._net(after, upto, coverage).cache()
             self._netted = _Netted(after, upto, coverage, frame)
             return Changed.SOME if taken or not frame.isEmpty() else Changed.NOTHING

@@ -26,6 +26,7 @@ from tidefill.spark.session import small_step, without_constraint_propagation
 from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading
 from tidefill.views.plan.plan import TARGET, ViewPlan
+from tidefill.views.plan.statement import Script
 from tidefill.views.reading.lexer import DIALECT
 from tidefill.views.relations.texts import WEIGHT
 
@@ -74,6 +75,7 @@ class View:
         self._target = target
         self._small = small
         self._kept = Kept()
+        self._last: tuple[tuple[frozenset[Occurrence], Reading], Script] | None = None
         self._sizes = sizes
         self._text = text
         self.shape = Shape(
@@ -126,15 +128,14 @@ class View:
         assert all(half.images for half in halves.values()), "a view needs both images of a change"
         self._kept.let_go()
         few = all(half.few for half in halves.values())
-        small = self._small() if few else None
-        deltas = {name: self._delta(name, half) for name, half in halves.items()}
-        inputs = self._named("new", new)
-        inputs |= self._named("delta", deltas)
-        inputs |= self._named("old", {name: self._before(name, delta, new[name]) for name, delta in deltas.items()})
-        inputs[TARGET] = self._target() if small is None else small
-        chunks = [half for name, half in halves.items() if half.removed is self._empty[name]]
-        reading = NOTHING_KNOWN if chunks else self._reading()
-        script = self._plan.changes(halves, replace(reading, small_target=small is not None))
+        small = self._small() if few and self._plan.reads_target else None
+        script = self._script(halves, small_target=small is not None)
+        once = small is not None and self._plan.reads_changes_once
+        deltas = {name: _weighted(half) if once else self._delta(name, half) for name, half in halves.items()}
+        inputs = self._named("delta", deltas)
+        inputs |= self._inputs(script, new, deltas)
+        if self._plan.reads_target:
+            inputs[TARGET] = self._target() if small is None else small
         constants: dict[str, str] = {}
         with translated():
             for stage in script.stages:
@@ -151,6 +152,29 @@ class View:
                 return Merge(last, exact=True, few=few)
             with without_constraint_propagation(self._session), small_step(self._session, few):
                 return Merge(self._kept.plan(last), exact=True, few=few)
+
+    def _script(self, halves: Mapping[Occurrence, Halves[DataFrame]], *, small_target: bool) -> Script:
+        """The plan's script for these inputs; mostly the one of the step before."""
+        chunks = any(half.removed is self._empty[name] for name, half in halves.items())
+        reading = replace(NOTHING_KNOWN if chunks else self._reading(), small_target=small_target)
+        asked = frozenset(halves), reading
+        if self._last is None or self._last[0] != asked:
+            self._last = asked, self._plan.changes(halves, reading)
+        return self._last[1]
+
+    def _inputs(
+        self, script: Script, new: Mapping[Occurrence, DataFrame], deltas: Mapping[Occurrence, DataFrame]
+    ) -> dict[str, DataFrame]:
+        """The inputs as they are and as they were, as far as the script reads them: each costs a look at its table."""
+        read = {table.name for query in script.queries for table in query.find_all(exp.Table)}
+        found: dict[str, DataFrame] = {}
+        for number, scan in enumerate(self._plan.scans):
+            name, is_now, was = scan.occurrence, f"__tf_new_{number}", f"__tf_old_{number}"
+            if is_now in read or was in read:
+                found[is_now] = new[name]
+            if was in read and name in deltas:
+                found[was] = self._before(name, deltas[name], found[is_now])
+        return found
 
     def let_go(self) -> None:
         """Keep nothing of the last changes in Spark's memory."""

@@ -8,7 +8,8 @@ This is the one place that knows Delta's operations by name. One that is not lis
 | WRITE Append | put out | the same |
 | WRITE Overwrite with a predicate (replaceWhere) | deleted, and put out but not copied | the same |
 | WRITE Overwrite | unknown: it does not say what it removed | the same |
-| UPDATE, DELETE | updated, deleted | FOREIGN |
+| DELETE | deleted | the same |
+| UPDATE | updated | FOREIGN |
 | OPTIMIZE, VACUUM | none: rows stay what they are | NONE |
 """
 
@@ -33,7 +34,7 @@ ROWS_WRITTEN = (
 HARMLESS = frozenset(
     {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL"}
 )
-CARRIES_STATE = frozenset({"WRITE", "MERGE"})
+CARRIES_STATE = frozenset({"WRITE", "MERGE", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +140,6 @@ def _keeps_the_feed(logged: Logged) -> bool:
 def _counts(logged: Logged) -> Counts:
     if logged.operation == "MERGE":
         return Counts(*map(logged.metric, MERGED_ROWS))
+    if logged.operation == "DELETE":
+        return Counts(deleted=logged.metric("numDeletedRows"))
     return _replaced(logged) if logged.replaces_where else Counts(inserted=logged.metric("numOutputRows"))

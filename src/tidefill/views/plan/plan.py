@@ -103,6 +103,16 @@ class ViewPlan:
         """Whether the last digits of floating-point outputs may depend on the order of the rows."""
         return any(isinstance(part, Aggregate | Windowed) for part in every(self.root))
 
+    @property
+    def reads_target(self) -> bool:
+        """Whether the view as it is has a part in its changes."""
+        return self.strategy in (Strategy.SUMS, Strategy.GROUPS)
+
+    @property
+    def reads_changes_once(self) -> bool:
+        """Whether the statements read the changes of each input once, if the target is small: sums over a table."""
+        return self.strategy is Strategy.SUMS and is_simple(self._aggregate.child)
+
     def whole(self) -> exp.Query:
         """All of the view from `__tf_new_N`."""
         changes = self._changes(())

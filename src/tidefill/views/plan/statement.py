@@ -29,6 +29,11 @@ class Script:
     stages: tuple[Stage, ...]
     last: exp.Query
 
+    @property
+    def queries(self) -> tuple[exp.Query, ...]:
+        """All of them, in their order."""
+        return (*(stage.query for stage in self.stages), self.last)
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
