@@ -72,3 +72,14 @@ def test_a_key_with_null_has_no_first() -> None:
     kind = POOLS["int"][0]
     assert ChangedKeys((Key((None,)), Key((1,))), NONE, ("k",), (kind,)).first() is None
     assert ChangedKeys((), NONE, ("k",), (kind,)).first() is None
+
+
+def test_the_greatest_key_and_what_lies_above_it() -> None:
+    keys = ChangedKeys((Key((3, "b")), Key((7, "a")), Key((7, "c"))), NONE, ("k", "t"), ())
+    assert keys.greatest() == Key((7,))
+    assert keys.lie_above(Key((2,)))
+    assert not keys.lie_above(Key((3,))), "there may be a row with the key (3, b)"
+    with_null = ChangedKeys((Key((None, "b")), Key((7, "a"))), NONE, ("k", "t"), ())
+    assert with_null.greatest() == Key((7,))
+    assert not with_null.lie_above(Key((2,)))
+    assert ChangedKeys((), NONE, ("k",), ()).greatest() is None

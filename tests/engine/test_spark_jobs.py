@@ -13,16 +13,24 @@ GROUPS = "SELECT v, count(*) AS n, sum(id) AS s FROM events GROUP BY v"
 ONE_ROW = "SELECT count(*) AS n, sum(id) AS s FROM events WHERE v > 1"
 
 
+UPDATED = "UPDATE SOURCE SET v = v + 1 WHERE id % 100 = {}"
+DELETED = "DELETE FROM SOURCE WHERE id % 100 = {}"
+ADDED = "INSERT INTO SOURCE SELECT id, 3 AS v, 'new' AS name FROM range(10000 * {0}, 10000 * {0} + 10)"
+
+
 @pytest.mark.parametrize(
-    ("query", "most"),
+    ("query", "change", "most"),
     [
-        pytest.param(FILTER, 12, id="filter"),
-        pytest.param(GROUPS, 6, id="groups"),
-        pytest.param(ONE_ROW, 6, id="one row", marks=pytest.mark.full),
+        pytest.param(FILTER, UPDATED, 12, id="filter"),
+        pytest.param(FILTER, DELETED, 12, id="filter, rows go", marks=pytest.mark.full),
+        pytest.param(FILTER, ADDED, 5, id="filter, rows come at the end"),
+        pytest.param(GROUPS, UPDATED, 6, id="groups"),
+        pytest.param(GROUPS, ADDED, 6, id="groups, rows come", marks=pytest.mark.full),
+        pytest.param(ONE_ROW, UPDATED, 6, id="one row", marks=pytest.mark.full),
     ],
 )
 def test_a_small_step_takes_few_jobs_and_an_idle_turn_none(
-    spark: SparkSession, shop: Shop, query: str, most: int
+    spark: SparkSession, shop: Shop, query: str, change: str, most: int
 ) -> None:
     shop.make(rows=2000)
     shop.engine.register("events", location=shop.source, key="id")
@@ -31,7 +39,7 @@ def test_a_small_step_takes_few_jobs_and_an_idle_turn_none(
     service = shop.engine.scheduler(hurry=True)
     with service.alive():
         for place in (7, 8):
-            shop.sql(f"UPDATE SOURCE SET v = v + 1 WHERE id % 100 = {place}")
+            shop.sql(change.format(place))
             with counted(spark) as step:
                 assert service.turn(job._row()).worked
         with counted(spark) as idle:

@@ -55,6 +55,14 @@ class ChangedKeys:
             return None
         return literal(min(self.keys).values[0], self.types[0])
 
+    def greatest(self) -> Key | None:
+        """The greatest value of the first column, but for NULL."""
+        return max((Key(key.values[:1]) for key in self.keys if key.values[0] is not None), default=None)
+
+    def lie_above(self, bound: Key) -> bool:
+        """Whether all values of the first column are greater."""
+        return all(key.values[0] is not None and Key(key.values[:1]) > bound for key in self.keys)
+
     def predicate(self) -> str | None:
         """True for rows with one of the keys, and never NULL; None if there is no key, or if it would be too long."""
         known = [key for key in self.keys if None not in key.values]

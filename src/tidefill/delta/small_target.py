@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
+from tidefill.core.after_commit import AfterCommit
 from tidefill.core.confirm import Entry
-from tidefill.core.kept_rows import KeptRows
 from tidefill.errors import UnsupportedKey
 from tidefill.spark.coverage import key_types
 from tidefill.spark.faults import translated
@@ -42,7 +42,7 @@ class SmallTarget:
         self._spark = spark
         self._path = path
         self._key = tuple(key)
-        self._kept = KeptRows[pa.Table]()
+        self._kept = AfterCommit[pa.Table]()
         self._is_large = False
 
     def judge(self, log: Sequence[Entry]) -> None:
@@ -57,7 +57,7 @@ class SmallTarget:
         """The rows, which have these columns, as constants; None if there are more than a few."""
         if self._is_large or not self._can_be_kept(schema):
             return None
-        rows = self._kept.rows()
+        rows = self._kept.known()
         if rows is None and self._kept.version is not None:
             rows = self._load(self._kept.version, schema)
         return None if rows is None else as_frame(self._spark, rows, schema)
@@ -81,7 +81,7 @@ class SmallTarget:
     def changed(self, changes: DataFrame, schema: StructType) -> Change | None:
         """What the changes do; None if the rows are not known, if more than a few change, or if a mark says something
         else than the rows: then a write that counts tells what is wrong."""
-        rows = self._kept.rows()
+        rows = self._kept.known()
         if rows is None or not self._can_be_kept(schema):
             return None
         names = [*schema.fieldNames(), MARK]

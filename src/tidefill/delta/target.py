@@ -26,7 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
+from tidefill.core.after_commit import AfterCommit
 from tidefill.core.confirm import NO_TABLE, Counts, Entry, Payload, payload_to_text
+from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
 from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_keys, several_changes
@@ -102,6 +104,7 @@ class DeltaTarget:
         self._path = path
         self._log = TableLog(session, path)
         self._small = SmallTarget(session, path, key)
+        self._upper = AfterCommit[Key]()
         self._schema = schema
         self._key = tuple(key)
         self._name = name
@@ -160,6 +163,7 @@ class DeltaTarget:
         """The table's log, oldest commit first; mostly the newest commits will do."""
         found = self._read_log(since)
         self._small.judge(found)
+        self._upper.judge(found)
         return found
 
     def small(self) -> DataFrame | None:
@@ -281,8 +285,18 @@ class DeltaTarget:
     def _write_few(self, changes: DataFrame, keys: ChangedKeys, payload: Payload, *, exact: bool) -> bool:
         """Whether it could be written without a MERGE. Deletes alone are a DELETE: an overwrite that puts no row in,
         and removes all rows of a file, does not say how many it removed."""
+        adds = exact and keys.only_inserts and self._lies_below(keys)
+        written = self._write_by_key(changes, keys, payload, exact=exact, adds=adds)
+        known, greatest = self._upper.known(), keys.greatest()
+        bounds = [bound for bound in (known, greatest) if bound is not None]
+        if bounds and (adds or known is not None):
+            self._upper.keep(payload.commit_uuid, max(bounds))
+        return written
+
+    def _write_by_key(
+        self, changes: DataFrame, keys: ChangedKeys, payload: Payload, *, exact: bool, adds: bool
+    ) -> bool:
         carried = replace(payload, expected=keys.counts) if exact else payload
-        adds = exact and keys.only_inserts and self._ends_below(keys.first())
         if adds or not keys.keys:
             self._write(changes, "append", carried)
             return True
@@ -325,6 +339,12 @@ class DeltaTarget:
                 session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
         finally:
             session.catalog.dropTempView(view)
+
+    def _lies_below(self, keys: ChangedKeys) -> bool:
+        """Whether all that is there lies below these keys. If a bound of all keys is known from the last commit, nobody
+        is asked: keys that are not above it are written in the other way, which is right for all."""
+        known = self._upper.known()
+        return self._ends_below(keys.first()) if known is None else keys.lie_above(known)
 
     def _ends_below(self, first: str | None) -> bool:
         """Whether all that is there lies below the new rows, the first of which begins with this value: as in a table

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from tidefill.core.after_commit import AfterCommit
 from tidefill.core.confirm import NO_TABLE, Counts, Effect, Entry, Payload, payload_from_json, payload_to_json
-from tidefill.core.kept_rows import KeptRows
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique, NameTaken
@@ -52,7 +52,7 @@ class MemoryTarget:
         self._path = path
         self._name = name
         self._on_commit = on_commit
-        self._kept = KeptRows[Bag]()
+        self._kept = AfterCommit[Bag]()
         self.resources: tuple[Resource, ...] = (Resource("table", path),)
 
     def prepare(self) -> None:
@@ -135,7 +135,7 @@ class MemoryTarget:
     def _from_memory(self, changes: list[Row]) -> Bag | None:
         """All rows after the changes, by those in memory; None if these are not known, not few, or say something else
         than the marks."""
-        kept = self._kept.rows()
+        kept = self._kept.known()
         if kept is None or len(kept) > KEPT_ROWS_MAX or any(len(rows) > 1 for rows in kept.values()):
             return None
         if not changes or any((mark == "I") == (key in kept) for mark, key, _ in changes):

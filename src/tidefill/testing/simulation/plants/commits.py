@@ -8,8 +8,8 @@ from typing import Any
 from unittest.mock import patch
 
 from tidefill.core import confirm, step
+from tidefill.core.after_commit import AfterCommit
 from tidefill.core.confirm import Anchor, Truth
-from tidefill.core.kept_rows import KeptRows
 from tidefill.core.state import JobState
 from tidefill.core.step import Step
 from tidefill.jobs.row import Job
@@ -165,6 +165,6 @@ OF_COMMITS = (
         "rows that are kept in memory are believed after a commit of which nothing was heard",
         ("I1 covered",),
         2200,
-        ((KeptRows, "judge", lambda *_: None),),
+        ((AfterCommit, "judge", lambda *_: None),),
     ),
 )
