@@ -91,7 +91,7 @@ def test_a_lost_file_is_not_overlooked_whatever_the_session_says(shop: Shop, spa
 def test_what_was_mostly_written_is_computed_anew_and_small_files_are_put_together_before_each_step(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidefill.delta.target.OPTIMIZE_EVERY", 1)
+    monkeypatch.setattr("tidefill.run.backfill.TIDY_EVERY", 1)
     shop.make(rows=20_000)
     shop.engine.register("events", location=shop.source, key="id")
     job = shop.engine.create_view(f"view_{uuid.uuid4().hex}", QUERY, verify=False)

@@ -16,7 +16,7 @@ Delta skips a transaction number that it has seen, in silence; so the caller rea
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -33,9 +33,11 @@ from tidefill.core.walk import Range
 from tidefill.delta import catalog
 from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_keys, several_changes
 from tidefill.delta.comparing import FOUND, WANTED, compared
+from tidefill.delta.history import wall_clock_s
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
 from tidefill.delta.small_target import SmallTarget
+from tidefill.delta.tidying import Tidying
 from tidefill.errors import (
     KeyNotUnique,
     RetryLater,
@@ -62,11 +64,6 @@ PROPERTIES = {
     "delta.autoOptimize.autoCompact": "false",
 }
 NO_OPTIONS: Mapping[str, str] = {}
-OPTIMIZE_EVERY = 50  # steps
-OPTIMIZE_SETTINGS = {  # small files are put together, large ones are left alone: the work follows the changes
-    "spark.databricks.delta.optimize.minFileSize": str(16 << 20),
-    "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +96,7 @@ class DeltaTarget:
         *,
         rounded: Sequence[str] = (),
         job_id: str = "",
+        now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
         self._spark = session
         self._path = path
@@ -111,6 +109,7 @@ class DeltaTarget:
         self._rounded = tuple(rounded)
         self._job_id = job_id
         self._is_published = False
+        self._tidying = Tidying(session, path, self._log, now_s)
         self.resources: tuple[Resource, ...] = (Resource("path", path), Resource("view", f"{name}@{path}"))
 
     @property
@@ -205,8 +204,6 @@ class DeltaTarget:
                 return
             self._make()
         self._refuse_missing()
-        if payload.state.step % OPTIMIZE_EVERY == 0:
-            self._optimize()
         match write:
             case Append(rows):
                 self._write(rows, "append", payload)
@@ -226,11 +223,12 @@ class DeltaTarget:
                 f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta TBLPROPERTIES ({properties})"
             )
 
-    def _optimize(self) -> None:
-        """Small files become few, before the commit and not after it, so that the newest commit is the one that carries
-        the state. It carries nothing itself, and if it cannot be done now, it can be done next time."""
-        with having_set(self._spark, OPTIMIZE_SETTINGS), suppress(RetryLater), self._translated():
-            self._spark.sql(f"OPTIMIZE {self._table}").collect()
+    def tidy(self, *, read: bool, vacuum: bool) -> None:
+        """Before the commit and not after it, so that the newest commit is the one that carries the state."""
+        with suppress(RetryLater, TargetTouched), self._translated():
+            self._tidying.optimize()
+            if vacuum and self._tidying.vacuum_is_due():
+                self._tidying.vacuum(read=read)
 
     def _write(self, rows: DataFrame, mode: str, payload: Payload, options: Mapping[str, str] = NO_OPTIONS) -> None:
         """In the mode "error" it makes the table."""

@@ -40,7 +40,8 @@ class Settings:
     """What a user may set and change while the job runs. `chunk_rows` None: sized by the clock. `verify`: whether it is
     compared with a recompute before it goes live. `wal_budget`, `wal_limit`: bytes of its log that a server keeps for
     the job before it stops filling, and before it gives them up; None: however many. `steps_only`: changes are always
-    taken in by steps, even where a recompute is expected to be cheaper."""
+    taken in by steps, even where a recompute is expected to be cheaper. `vacuum`: once a day, files of the target that
+    nobody needs any more are removed."""
 
     parallelism: int = 1
     rate_limit: int | None = None
@@ -50,6 +51,7 @@ class Settings:
     wal_budget: int | None = BUDGET
     wal_limit: int | None = None
     steps_only: bool = False
+    vacuum: bool = True
 
     def __post_init__(self) -> None:
         Knobs(parallelism=self.parallelism, target_lag_s=self.target_lag_s)

@@ -22,7 +22,8 @@ from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
-SETTINGS = ("target_lag", *OF_CHUNKS, "verify", *SIZES, "refresh")
+SWITCHES = ("verify", "vacuum")
+SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh")
 AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
 """How changes are taken in: by steps or by a recompute, whichever is cheaper; by steps alone; or, of a view that is
 computed from nothing each time, by a recompute alone."""
@@ -43,7 +44,7 @@ def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
     check_setting_names(asked)
     changes = {name: value for name, value in asked.items() if name not in ("target_lag", "refresh", *SIZES)}
     for name, value in changes.items():
-        if name == "verify":
+        if name in SWITCHES:
             if type(value) is not bool:
                 raise InvalidSetting(f"{name} is {value!r}", hint="Set it on or off.")
         elif not (type(value) is int or (value is None and name != "parallelism")):

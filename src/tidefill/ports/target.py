@@ -28,6 +28,11 @@ class Target(Protocol[F]):
         """What is left of the table's log, ascending; empty if there is no table. What lies before version `since` and
         before the newest payload may be left out."""
 
+    def tidy(self, *, read: bool, vacuum: bool) -> None:
+        """Make few files of many small ones, and, with `vacuum`, remove those that nobody needs any more: what the
+        target holds stays what it is. `read`: other jobs read the target's changes. Called now and then, before a step;
+        what cannot be done now can be done next time."""
+
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
 

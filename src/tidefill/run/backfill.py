@@ -32,6 +32,7 @@ from tidefill.ports.upstream import Upstream
 
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0
+TIDY_EVERY = 50  # steps
 HALF_FILLED = "compared with the compiled query: a table that the query names twice is half filled"
 
 
@@ -235,6 +236,8 @@ class Backfill(Generic[F]):
     def execute(self, job: Job, truth: Truth, step: Step) -> Truth:
         """One commit of the target, and what is true after it."""
         before, after = truth.state, apply(truth.state, step)
+        if after.step % TIDY_EVERY == 0:
+            self._target.tidy(read=step.read, vacuum=job.settings.vacuum)
         with self._saying_what_is_lost(after.versions):
             write = self._write(before, step, after)
         for table, upstream in self._upstreams.items():

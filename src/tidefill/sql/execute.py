@@ -329,6 +329,7 @@ def _set(status: Status) -> Iterator[tuple[str, object]]:
     yield "chunk_rows", "by the time that one takes" if settings.chunk_rows is None else settings.chunk_rows
     yield "target_lag", seconds_text(settings.target_lag_s)
     yield "verify", settings.verify
+    yield "vacuum", settings.vacuum
     if settings.steps_only:
         yield "refresh", INCREMENTAL
     if status.log_bytes is not None:

@@ -49,7 +49,13 @@ def test_a_status_as_json() -> None:
     data = status_json(FAILED)
     assert (data["name"], data["percent"], data["failure"]["code"]) == ("customers", 13, "KEY_NOT_UNIQUE")
     settings = {"parallelism": 1, "rate_limit": None, "chunk_rows": None, "target_lag_s": 0.0, "verify": True}
-    assert data["settings"] == {**settings, "wal_budget": BUDGET, "wal_limit": None, "steps_only": False}
+    assert data["settings"] == {
+        **settings,
+        "wal_budget": BUDGET,
+        "wal_limit": None,
+        "steps_only": False,
+        "vacuum": True,
+    }
     assert data["log_bytes"] is None
     assert json.loads(as_json(status_json(FILLING)))["splits"][1] == {
         "range": "1000000 .. 2000000",

@@ -67,6 +67,10 @@ class MemoryTarget:
         self._kept.judge(found)
         return found
 
+    def tidy(self, *, read: bool, vacuum: bool) -> None:
+        """There are no files."""
+        self._world.effect("target.tidy")
+
     def commit(self, write: TargetWrite[Frame], payload: Payload) -> None:
         """One atomic commit."""
         self._world.effect("target.commit")

@@ -275,7 +275,9 @@ def _full_job() -> Job:
         name="Orders'",
         definition='{"query": "SELECT \\"x\\" FROM t WHERE a = \'ü🌊\'"}',
         life=Life.FAILED,
-        settings=Settings(parallelism=7, rate_limit=0, chunk_rows=12, target_lag_s=0.1, verify=False, steps_only=True),
+        settings=Settings(
+            parallelism=7, rate_limit=0, chunk_rows=12, target_lag_s=0.1, verify=False, steps_only=True, vacuum=False
+        ),
         generation=3,
         generation_uuid="6f",
         source="0b5d-2",
