@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidefill.core.after_commit import AfterCommit
@@ -22,6 +21,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.local_rows import as_frame, brought, can_be_brought, values_of
 from tidefill.spark.names import MARK, quoted
 from tidefill.spark.session import without_constraint_propagation
+from tidefill.spark.widening import widened
 
 ROWS_MAX = 1000
 """To write so many rows again costs no more than to find the files of a few of them."""
@@ -86,7 +86,7 @@ class SmallTarget:
             return None
         names = [*schema.fieldNames(), MARK]
         with without_constraint_propagation(changes.sparkSession):
-            found = brought(_typed(changes, schema).select(*map(quoted, names)), ROWS_MAX)
+            found = brought(widened(changes, schema).select(*map(quoted, names)), ROWS_MAX)
         after = None if found is None else merged(rows, found, self._key)
         return None if after is None else Change(found, after)
 
@@ -105,12 +105,6 @@ class SmallTarget:
             self._kept.forget()
         else:
             self._kept.keep(commit_uuid, change.after)
-
-
-def _typed(changes: DataFrame, schema: StructType) -> DataFrame:
-    kinds = {field.name: field.dataType for field in schema}
-    other = [field.name for field in changes.schema if kinds.get(field.name, field.dataType) != field.dataType]
-    return changes.withColumns({name: f.col(quoted(name)).cast(kinds[name]) for name in other}) if other else changes
 
 
 def merged(rows: pa.Table, changes: pa.Table, key: Sequence[str]) -> pa.Table | None:
