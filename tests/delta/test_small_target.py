@@ -83,6 +83,7 @@ def test_a_step_overwrites_it_and_one_of_another_runner_is_noticed(shop: Shop, s
     assert found == [("WRITE Overwrite", False)] * 5
 
 
+@pytest.mark.full
 def test_what_others_read_is_not_written_again(shop: Shop, spark: SparkSession) -> None:
     made(shop)
     query = "SELECT v, n FROM kept WHERE n > 1"
@@ -97,6 +98,7 @@ def test_what_others_read_is_not_written_again(shop: Shop, spark: SparkSession) 
     assert shop.engine.job("reader").verify().differences == ()
 
 
+@pytest.mark.full
 def test_what_has_become_large_is_not_kept(shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidefill.delta.small_target.ROWS_MAX", 8)
     made(shop)
@@ -108,6 +110,7 @@ def test_what_has_become_large_is_not_kept(shop: Shop, spark: SparkSession, monk
     assert commits(spark, shop, "kept")[-1].replaces_where
 
 
+@pytest.mark.full
 def test_a_key_without_an_order_is_not_kept(shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     monkeypatch.setattr(SmallTarget, "_load", lambda *_: loaded.append("loaded"))

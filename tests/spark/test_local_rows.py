@@ -22,7 +22,14 @@ ROWS = """
 AS_TEXT = "SELECT to_json(struct(*)), hex(t), unix_micros(at), unix_date(day), d = 0D AND sign(1 / d) < 0 FROM {rows}"
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+@pytest.mark.parametrize(
+    "zone",
+    [
+        pytest.param("UTC", marks=pytest.mark.full),
+        "Europe/Berlin",
+        pytest.param("America/St_Johns", marks=pytest.mark.full),
+    ],
+)
 def test_every_value_comes_back(spark: SparkSession, zone: str) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", zone)
