@@ -91,12 +91,13 @@ class SmallTarget:
         return None if after is None else Change(found, after)
 
     def all_rows(self, change: Change, schema: StructType) -> DataFrame:
-        """All rows after the change."""
-        return as_frame(self._spark, change.after, schema)
+        """All rows after the change, for one file."""
+        return as_frame(self._spark, change.after, schema).coalesce(1)
 
     def marked_rows(self, change: Change, schema: StructType) -> DataFrame:
-        """The change alone, with its marks."""
-        return as_frame(self._spark, change.changes, StructType([*schema.fields, StructField(MARK, StringType())]))
+        """The change alone, with its marks, for one file."""
+        columns = StructType([*schema.fields, StructField(MARK, StringType())])
+        return as_frame(self._spark, change.changes, columns).coalesce(1)
 
     def keep(self, commit_uuid: str, change: Change) -> None:
         """The change was committed."""

@@ -144,7 +144,7 @@ class View:
                     if stage.limits:
                         constants |= dict(zip(stage.limits, _constants(found), strict=True))
                     else:
-                        inputs[stage.name] = self._kept.keep(found)
+                        inputs[stage.name] = self._kept.keep_few(found) if few else self._kept.keep(found)
             last = statement(self._session, script.last, inputs, constants)
             if _reads_inputs(script.last):
                 return Merge(self._kept.plan(last), exact=True, few=few)
@@ -193,9 +193,12 @@ class View:
 
     def _delta(self, name: Occurrence, half: Halves[DataFrame]) -> DataFrame:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""
+        if half.few:
+            with translated(UpstreamReplaced), small_step(self._session, half.few):
+                return self._kept.keep_few(_weighted(half))
         if half.kept or half.removed is self._empty[name]:
             return _weighted(half)
-        with translated(UpstreamReplaced), small_step(self._session, half.few):
+        with translated(UpstreamReplaced):
             return self._kept.keep(_weighted(half))
 
     def _before(self, name: Occurrence, delta: DataFrame, new: DataFrame) -> DataFrame:

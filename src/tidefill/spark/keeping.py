@@ -5,7 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from tidefill.spark.local_rows import as_frame, brought, can_be_brought
 from tidefill.spark.names import HIDDEN
+
+FEW_MAX = 20_000
+"""Rows: as many as the 10,000 changes of a small step have, before and after."""
+
+FEW_BYTES_MAX = 8 << 20
 
 _CACHED = f"{HIDDEN}cached"
 
@@ -15,6 +21,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._cached: list[DataFrame] = []
+        self._few_fit = True
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """The same rows. Spark forgets how they came about, so that what follows is planned quickly. (A session of
@@ -24,6 +31,17 @@ class Kept:
         known = frame if hasattr(frame.sparkSession, "cloneSession") else frame.localCheckpoint()
         self._cached.append(known.withColumn(_CACHED, f.lit(True)).cache())
         return self._cached[-1].drop(_CACHED)
+
+    def keep_few(self, frame: DataFrame) -> DataFrame:
+        """The same rows, of which there are few: as constants of the statements that follow. Spark then leaves out what
+        cannot come to anything, as where no changed row passes a filter. Rows that turn out too many or too large are
+        kept in the other way, and so are later ones."""
+        if self._few_fit and can_be_brought(frame.schema):
+            rows = brought(frame, FEW_MAX, FEW_BYTES_MAX)
+            if rows is not None:
+                return as_frame(frame.sparkSession, rows, frame.schema)
+            self._few_fit = False
+        return self.keep(frame)
 
     def plan(self, frame: DataFrame) -> DataFrame:
         """The frame, which Spark plans now, by the settings that its session has now, and computes when it is asked."""

@@ -45,15 +45,15 @@ def can_be_brought(schema: StructType) -> bool:
     )
 
 
-def brought(frame: DataFrame, rows_max: int) -> pa.Table | None:
+def brought(frame: DataFrame, rows_max: int, bytes_max: int = BYTES_MAX) -> pa.Table | None:
     """The rows of the frame; None if there are more, or if they are too large."""
     table = frame.limit(rows_max + 1).toArrow()
-    return table if table.num_rows <= rows_max and table.nbytes <= BYTES_MAX else None
+    return table if table.num_rows <= rows_max and table.nbytes <= bytes_max else None
 
 
 def as_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """The rows, which have these columns, as a frame."""
-    return spark.createDataFrame(rows.select(schema.fieldNames()), schema).coalesce(1)
+    return spark.createDataFrame(rows.select(schema.fieldNames()), schema)
 
 
 def values_of(rows: pa.Table, columns: Sequence[str]) -> list[tuple[object, ...]]:
