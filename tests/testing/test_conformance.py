@@ -7,6 +7,7 @@ import pytest
 
 from tidefill.testing.conformance.machine.harness import MachineHarness, MachineTest
 from tidefill.testing.conformance.machine.suite import MACHINE_SUITE
+from tidefill.testing.conformance.target.counts import COUNTS
 from tidefill.testing.conformance.target.harness import TargetHarness, TargetTest
 from tidefill.testing.conformance.target.suite import TARGET_SUITE
 from tidefill.testing.conformance.upstream.harness import UpstreamHarness, UpstreamTest
@@ -35,6 +36,13 @@ def test_postgres_in_memory_keeps_the_contract(test: UpstreamTest) -> None:
 def test_the_target_in_memory_keeps_the_contract(test: TargetTest) -> None:
     harness: TargetHarness[Frame] = MemoryTargetHarness()
     test(harness)
+
+
+@pytest.mark.parametrize("test", COUNTS, ids=lambda test: test.__name__)
+def test_counts_that_are_not_compared_are_found_out(test: TargetTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidefill.core.confirm._refuse_wrong_counts", lambda *_: None)
+    with pytest.raises(AssertionError):
+        test(MemoryTargetHarness())
 
 
 @pytest.mark.parametrize("harness", [BackfillHarness, TallyHarness])
