@@ -310,10 +310,10 @@ class DeltaTarget:
 
     def _delete(self, predicate: str, payload: Payload) -> bool:
         """Whether there was a commit. Delta makes none if no row has one of the keys; then a MERGE, which commits
-        always, tells that the marks are wrong."""
+        always, tells that the marks are wrong. (Of a step that was committed before, Delta answers nothing.)"""
         with _carrying(self._spark, payload):
-            (deleted,) = self._spark.sql(f"DELETE FROM {self._table} WHERE {predicate}").collect()
-        return bool(deleted[0] > 0)
+            answer = self._spark.sql(f"DELETE FROM {self._table} WHERE {predicate}").collect()
+        return any(deleted > 0 for (deleted,) in answer)
 
     def _merge_many(self, write: Merge[DataFrame], payload: Payload) -> None:
         """Where nobody asks how many there are, and it is known between which keys they lie, they are not counted."""
