@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tidefill.core.walk import Coverage, above, start, whole
 from tidefill.delta.history import DeltaHistory
 from tidefill.delta.log.commits import Commit
 from tidefill.delta.log.survey import Survey
-from tidefill.delta.upstream import FEW_CHANGES, DeltaUpstream, number_of
+from tidefill.delta.upstream import FEW_BYTES, FEW_CHANGES, DeltaUpstream, number_of
 from tidefill.errors import KeyNotUnique
 from tidefill.jobs.definitions import INPUT
 from tidefill.spark.derive_rows import RowWise
@@ -52,6 +53,25 @@ TIDIED = Commit(1.0, plain=True, quiet=True)
 def test_they_are_few_if_every_commit_says_so(spark: SparkSession, commits: list[Commit], few: bool) -> None:
     table, newest = upstream(spark, *commits)
     assert table._are_few(0, newest) is few
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "light"),
+    [
+        (FEW_BYTES, 1, True),  # all of it is little
+        (1000 * FEW_BYTES, 100_000, True),  # 84 kB a row, of which 100 were written
+        (1000 * FEW_BYTES, 99_999, False),
+    ],
+)
+def test_large_rows_are_not_few(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, size: int, rows: int, light: bool
+) -> None:
+    """They would be brought to the driver."""
+    table, newest = upstream(spark, wrote(100))
+    assert table._history._last is not None
+    table._history._last = replace(table._history._last, size=size)
+    monkeypatch.setattr(table, "row_count", lambda at: rows)
+    assert table._are_light(FIRST, Version("a", Number(newest))) is light
 
 
 def test_a_table_is_not_counted_again_after_a_few_changes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

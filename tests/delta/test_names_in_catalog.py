@@ -45,6 +45,7 @@ def test_a_name_that_a_stranger_has_is_refused_at_create(shop: Shop, name: str, 
 
 
 @pytest.mark.parametrize("kind", sorted(STRANGERS))
+@pytest.mark.full
 def test_a_name_that_was_taken_before_live_stops_the_job_until_it_is_free(shop: Shop, name: str, kind: str) -> None:
     job = shop.engine.create_view(name, SQL)
     shop.spark.sql(STRANGERS[kind].format(name))
@@ -64,6 +65,7 @@ def test_a_name_that_was_taken_before_live_stops_the_job_until_it_is_free(shop: 
     shop.spark.sql(f"DROP {kind.upper()} {name}_too")
 
 
+@pytest.mark.full
 def test_a_view_that_a_stranger_put_in_our_place_stays(shop: Shop, name: str) -> None:
     job = shop.engine.create_view(name, SQL)
     job.wait(300)
@@ -82,6 +84,7 @@ def test_a_view_that_a_stranger_put_in_our_place_stays(shop: Shop, name: str) ->
     shop.spark.sql(f"DROP VIEW {name}")
 
 
+@pytest.mark.full
 def test_a_view_of_an_earlier_generation_or_release_is_ours(shop: Shop, name: str) -> None:
     job = shop.engine.create_view(name, SQL)
     job.wait(300)

@@ -88,6 +88,7 @@ def test_a_lost_file_is_not_overlooked_whatever_the_session_says(shop: Shop, spa
             job.wait(300)
 
 
+@pytest.mark.full
 def test_what_was_mostly_written_is_computed_anew_and_small_files_are_put_together_before_each_step(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

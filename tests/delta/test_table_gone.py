@@ -98,6 +98,7 @@ def test_a_table_of_the_catalog_that_is_renamed_or_dropped(shop: Shop, what: str
         spark.sql("DROP TABLE IF EXISTS moved_events")
 
 
+@pytest.mark.full
 def test_a_folder_that_holds_no_table_any_more(shop: Shop) -> None:
     shop.make(20)
     shop.engine.register("events", location=shop.source, key="id")

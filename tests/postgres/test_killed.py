@@ -101,6 +101,7 @@ def test_a_runner_is_killed_while_others_write(
     assert job.verify().differences == ()
 
 
+@pytest.mark.full
 def test_a_view_on_a_replica(shop: Shop) -> None:
     shop.create(100)
     shop.engine.execute(f"CREATE REPLICA copy FROM {shop.source} WITH (publication = '{shop.orders}')")

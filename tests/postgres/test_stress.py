@@ -32,7 +32,7 @@ from tidefill.postgres.survey import PgTable
 from tidefill.postgres.upstream import NEW, PostgresUpstream, _snapshot
 from tidefill.testing.memory.world import Violation
 
-ROUNDS = 8
+ROUNDS = 5
 ROUNDS_IN_FULL = 15
 ROUNDS_OF_A_SOAK = 300
 ROUNDS_OF_A_PLANT = 12

@@ -189,6 +189,7 @@ def test_a_coverage_of_many_ranges_is_no_trouble(spark: SparkSession) -> None:
     assert frame.where(within(ranges, frame.columns, types)).count() == 256 * 5
 
 
+@pytest.mark.full
 def test_files_outside_of_the_ranges_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     columns = ["lead", "id"]

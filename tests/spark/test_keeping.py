@@ -31,6 +31,7 @@ def test_a_statement_that_names_a_frame_leaves_it_cached(spark: SparkSession) ->
         ("SELECT a.id, b.name FROM events AS a JOIN events AS b ON a.id = b.id", "true"),
     ],
 )
+@pytest.mark.full
 def test_what_reads_no_input_is_planned_without_constraint_propagation(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, query: str, concludes: str
 ) -> None:

@@ -34,6 +34,7 @@ for wrong in ("SELECT raise_error('no')", "SELECT * FROM no_such_table", "SELECT
 """
 
 
+@pytest.mark.full
 def test_a_local_session_leaves_no_word_and_no_file(tmp_path: Path) -> None:
     work, temporary = tmp_path / "work dir", tmp_path / "temporary files"
     work.mkdir()

@@ -18,8 +18,8 @@ from tidefill.core.confirm import Entry
 from tidefill.errors import UnsupportedKey
 from tidefill.spark.coverage import key_types
 from tidefill.spark.faults import translated
-from tidefill.spark.local_rows import as_frame, brought, can_be_brought, values_of
-from tidefill.spark.names import MARK, quoted
+from tidefill.spark.local_rows import BYTES_MAX, as_frame, brought, can_be_brought, values_of
+from tidefill.spark.names import MARK, quoted, table_at
 from tidefill.spark.session import without_constraint_propagation
 from tidefill.spark.widening import widened
 
@@ -71,8 +71,10 @@ class SmallTarget:
 
     def _load(self, version: int, schema: StructType) -> pa.Table | None:
         with translated():
+            (detail,) = self._spark.sql(f"DESCRIBE DETAIL {table_at(self._path)}").collect()
             table = self._spark.read.format("delta").option("versionAsOf", version).load(self._path)
-            rows = brought(table.select(*map(quoted, schema.fieldNames())), ROWS_MAX)
+            fits = detail["sizeInBytes"] <= BYTES_MAX
+            rows = brought(table.select(*map(quoted, schema.fieldNames())), ROWS_MAX) if fits else None
         self._is_large = rows is None
         if rows is not None:
             self._kept.loaded(rows)

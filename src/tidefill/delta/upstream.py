@@ -33,6 +33,7 @@ from tidefill.spark.names import quoted
 from tidefill.spark.session import small_step
 
 FEW_CHANGES = 10_000  # which one task nets and compares sooner than several that pass them on to each other
+FEW_BYTES = 8 << 20  # in files; fewer rows that are as large as this are not few: they are brought to the driver
 KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
 WEIGHT, CHANGE = "__tf_weight", "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
@@ -225,6 +226,11 @@ class DeltaUpstream:
         told = all(commit.quiet or (commit.plain and commit.rows) for commit in commits)
         return told and len(commits) == upto - after and sum(commit.rows for commit in commits) <= FEW_CHANGES
 
+    def _are_light(self, after: Version, upto: Version) -> bool:
+        """Whether the changed rows need little memory, if they are as large as the table's rows are on the average."""
+        size = self._history.seen().size
+        return size <= FEW_BYTES or self.rows_written(after, upto) * size <= FEW_BYTES * max(1, self.row_count(upto))
+
     def _only_added(self, after: int, upto: int) -> bool:
         commits = self._commits(after, upto)
         return len(commits) == upto - after and all(commit.adds or commit.quiet for commit in commits)
@@ -259,7 +265,8 @@ class DeltaUpstream:
             net = known.frame if known is not None and kept else self._net(after, upto, coverage)
             removed, added = (net.where(f.col(WEIGHT) * sign > 0).drop(WEIGHT) for sign in (-1, 1))
             first, last = number_of(after), number_of(upto)
-            removes, few = not self._only_added(first, last), self._are_few(first, last)
+            removes = not self._only_added(first, last)
+            few = self._are_few(first, last) and self._are_light(after, upto)
             return Halves(removed, added, images=True, kept=kept, removes=removes, few=few)
 
     def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:

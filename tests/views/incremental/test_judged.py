@@ -141,6 +141,7 @@ def test_a_choice_that_the_text_leaves_open_is_made_and_told(engine: Engine) -> 
     assert "pa.k" in engine.execute("VERIFY numbered").message
 
 
+@pytest.mark.full
 def test_a_half_filled_self_join_is_compared_by_its_plan(engine: Engine) -> None:
     sql = "SELECT a.k, b.x FROM pa a JOIN pa b ON a.k = b.g"
     job: Job = engine.create_view("twice", sql, chunk_rows=2, verify=False)
