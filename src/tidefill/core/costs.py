@@ -153,11 +153,6 @@ def _resized(step: tuple[int, float], size: int, fixed_s: float | None, row_s: f
     return fixed + (seconds - fixed) * size / rows
 
 
-def learned(samples: Sequence[Sample], new: Sample | None) -> tuple[Sample, ...]:
-    """The samples with the new one, if there is one."""
-    return tuple(samples) if new is None else remembered(samples, new)
-
-
 def recomputed_last(samples: Sequence[Sample]) -> bool:
     """Whether the newest sample is a recompute that was chosen, and not the first fill."""
     return bool(samples) and samples[-1].way is Way.RECOMPUTE and samples[-1].written > 0

@@ -15,11 +15,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidefill.core.after_commit import AfterCommit
 from tidefill.core.confirm import Entry
+from tidefill.delta.log.table_log import TableLog
 from tidefill.errors import UnsupportedKey
 from tidefill.spark.coverage import key_types
 from tidefill.spark.faults import translated
 from tidefill.spark.local_rows import BYTES_MAX, as_frame, brought, can_be_brought, values_of
-from tidefill.spark.names import MARK, quoted, table_at
+from tidefill.spark.names import MARK, quoted
 from tidefill.spark.session import without_constraint_propagation
 from tidefill.spark.widening import widened
 
@@ -38,9 +39,10 @@ class Change:
 class SmallTarget:
     """The rows of the table at a path, as long as they are few. They are read when somebody first asks for them."""
 
-    def __init__(self, spark: SparkSession, path: str, key: Sequence[str]) -> None:
+    def __init__(self, spark: SparkSession, path: str, key: Sequence[str], log: TableLog) -> None:
         self._spark = spark
         self._path = path
+        self._log = log
         self._key = tuple(key)
         self._kept = AfterCommit[pa.Table]()
         self._is_large = False
@@ -71,9 +73,8 @@ class SmallTarget:
 
     def _load(self, version: int, schema: StructType) -> pa.Table | None:
         with translated():
-            (detail,) = self._spark.sql(f"DESCRIBE DETAIL {table_at(self._path)}").collect()
+            fits = int(self._log.detail()["sizeInBytes"] or 0) <= BYTES_MAX
             table = self._spark.read.format("delta").option("versionAsOf", version).load(self._path)
-            fits = detail["sizeInBytes"] <= BYTES_MAX
             rows = brought(table.select(*map(quoted, schema.fieldNames())), ROWS_MAX) if fits else None
         self._is_large = rows is None
         if rows is not None:

@@ -101,7 +101,7 @@ class DeltaTarget:
         self._spark = session
         self._path = path
         self._log = TableLog(session, path)
-        self._small = SmallTarget(session, path, key)
+        self._small = SmallTarget(session, path, key, self._log)
         self._upper = AfterCommit[Key]()
         self._schema = schema
         self._key = tuple(key)
@@ -256,7 +256,11 @@ class DeltaTarget:
             if change is None:
                 self._merge_by_key(write, payload)
                 return
-            if write.read or not change.changes.num_rows:
+            if not change.changes.num_rows:
+                self._write(
+                    self._small.marked_rows(change, self._schema), "append", replace(payload, expected=Counts())
+                )
+            elif write.read:
                 self._merge_by_key(replace(write, changes=self._small.marked_rows(change, self._schema)), payload)
             else:
                 carried = replace(payload, expected=Counts(inserted=change.after.num_rows))

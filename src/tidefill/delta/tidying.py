@@ -53,8 +53,7 @@ class Tidying:
     def vacuum(self, *, read: bool) -> None:
         """Files go that no version of the last days has. `read`: other jobs read the table's changes."""
         self._vacuumed_s = self._now_s()
-        (detail,) = self._spark.sql(f"DESCRIBE DETAIL {self._table}").collect()
-        if read and RETENTION not in detail["properties"]:
+        if read and RETENTION not in self._log.detail()["properties"]:
             self._spark.sql(f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{RETENTION}' = '{READ_KEPT}')")
         with having_set(self._spark, VACUUM_SETTINGS):
             self._spark.sql(f"VACUUM {self._table}").collect()

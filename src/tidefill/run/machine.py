@@ -130,8 +130,8 @@ class BackfillMachine(Generic[F]):
             self._lag = Lag(0, 0.0, self._lag.log_bytes)
         took_s = max(0.0, ended_s - began_s)
         self._account(job, planned, after, took_s, ended_s)
-        before = self._samples_of(job)
-        self._samples = costs.learned(before, self._sample(planned, seen, after, took_s))
+        before, sample = self._samples_of(job), self._sample(planned, seen, after, took_s)
+        self._samples = before if sample is None else costs.remembered(before, sample)
         events = (f"computed anew: {planned.why}",) if planned.why and not costs.recomputed_last(before) else ()
         return Outcome(after, made=truth.checked == NO_TABLE, events=events)
 

@@ -156,8 +156,13 @@ def _type_of(schema: StructType, name: str) -> DataType:
     return schema[name].dataType
 
 
+def is_supported(kind: DataType) -> bool:
+    """Whether values of the type have an order that every part agrees on."""
+    return isinstance(kind, SUPPORTED) and (not isinstance(kind, StringType) or kind.isUTF8BinaryCollation())
+
+
 def _supported(name: str, kind: DataType) -> DataType:
-    if not isinstance(kind, SUPPORTED) or (isinstance(kind, StringType) and not kind.isUTF8BinaryCollation()):
+    if not is_supported(kind):
         raise UnsupportedKey(
             f"column {name} of type {kind.simpleString()} cannot be part of a key or a walk",
             hint="Use columns of type integer, decimal, text, bytes, date, timestamp or boolean.",

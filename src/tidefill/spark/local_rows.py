@@ -10,39 +10,23 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import CharType, DataType, DoubleType, FloatType, StructType, VarcharType
+
+from tidefill.spark.coverage import is_supported
 
 BYTES_MAX = 1 << 20
 """Rows that need more memory than this stay with Spark."""
 
-_PLAIN = (
-    BinaryType, BooleanType, ByteType, DateType, DecimalType, DoubleType, FloatType, IntegerType, LongType, ShortType,
-    StringType, TimestampNTZType, TimestampType,
-)  # fmt: skip
-
 
 def can_be_brought(schema: StructType) -> bool:
     """Whether all columns have plain types. (A text with a collation of its own would lose it.)"""
-    return all(
-        type(field.dataType) in _PLAIN
-        and (not isinstance(field.dataType, StringType) or field.dataType.isUTF8BinaryCollation())
-        for field in schema
-    )
+    return all(_is_plain(field.dataType) for field in schema)
+
+
+def _is_plain(kind: DataType) -> bool:
+    if isinstance(kind, CharType | VarcharType):
+        return False
+    return isinstance(kind, DoubleType | FloatType) or is_supported(kind)
 
 
 def brought(frame: DataFrame, rows_max: int, bytes_max: int = BYTES_MAX) -> pa.Table | None:

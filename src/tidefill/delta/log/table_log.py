@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from tidefill.delta.log.commits import Logged
 from tidefill.delta.log.files import FileLog, NotInFiles
@@ -42,6 +42,10 @@ class TableLog:
         detail = self._statements.detail()
         self._same_table = str(detail["id"]) == identity
         return int(detail["sizeInBytes"] or 0)
+
+    def detail(self) -> Row:
+        """What Delta itself says of the table: its properties, and how many bytes it has."""
+        return self._statements.detail()
 
     def since(self, version: int) -> list[Logged]:
         """The commits from that version on, and perhaps some before it, ascending. If the log does not have that
