@@ -1,4 +1,4 @@
-"""Names in SQL: how one is quoted, and which are our own."""
+"""Names in SQL: how one is quoted, in Spark and in PostgreSQL, and which are our own."""
 
 from __future__ import annotations
 
@@ -7,5 +7,10 @@ HIDDEN = "__tf_"
 
 
 def quoted(name: str) -> str:
-    """The name as an identifier in SQL, whatever is in it."""
+    """The name as an identifier in Spark's SQL, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def identifier(name: str) -> str:
+    """The name as an identifier in PostgreSQL's SQL, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'

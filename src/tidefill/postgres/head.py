@@ -18,9 +18,10 @@ import psycopg
 
 from tidefill.core.version import Snapshot
 from tidefill.errors import TidefillError, Unavailable, Unreadable
+from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.backlog import Backlog
 from tidefill.postgres.log import Told, lsn_number, lsn_text, snapshot_of, told, transactions
-from tidefill.postgres.server import PostgresServer, identifier, translated
+from tidefill.postgres.server import PostgresServer, translated
 from tidefill.postgres.survey import PgTable, Survey, log_gone
 
 LOCK = "LOCK TABLE {table} IN ACCESS SHARE MODE"

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 
 from tidefill.errors import UpstreamUnfit
-from tidefill.postgres.server import FREE_A_SLOT, NO_FREE_SLOT, PostgresServer, identifier, translated
+from tidefill.jobs.sql_names import identifier
+from tidefill.postgres.server import FREE_A_SLOT, NO_FREE_SLOT, PostgresServer, translated
 from tidefill.postgres.survey import PgTable, Survey, check_fit, check_published
 from tidefill.postgres.types import key_type
 

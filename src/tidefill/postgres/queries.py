@@ -11,10 +11,10 @@ from tidefill.core.ranges_sql import Conditions
 from tidefill.core.sample import SAMPLE_KEYS
 from tidefill.core.version import Snapshot
 from tidefill.core.walk import Range
+from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.backlog import KeyTexts
 from tidefill.postgres.log import snapshot_text
 from tidefill.postgres.reader import SNAPSHOT_GONE
-from tidefill.postgres.server import identifier
 from tidefill.postgres.survey import PARTITIONED, Leaf, PgTable, Survey
 from tidefill.postgres.types import PgColumn, is_text, key_type, mapped, quoted_text
 

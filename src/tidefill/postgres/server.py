@@ -130,8 +130,3 @@ def _translate(what: str, error: psycopg.Error) -> TidefillError:
             return Unavailable(f"{what} does not answer", detail=detail)
         case _:
             return QueryFailed(f"{what} refuses a query", detail=detail)
-
-
-def identifier(name: str) -> str:
-    """A name in SQL."""
-    return '"' + name.replace('"', '""') + '"'

@@ -13,9 +13,10 @@ from tidefill.core.budget import Kept
 from tidefill.core.version import Version
 from tidefill.errors import HistoryGone, NotYet, UpstreamUnfit
 from tidefill.jobs.resources import Resource
+from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.head import Head
 from tidefill.postgres.log import lsn_number, lsn_text
-from tidefill.postgres.server import PostgresServer, identifier, translated
+from tidefill.postgres.server import PostgresServer, translated
 from tidefill.postgres.survey import RESYNC, PgTable, Survey, check_fit, check_published, kept_by, log_gone
 
 SLOT_S_MAX = 10

@@ -13,8 +13,9 @@ import psycopg
 
 from tidefill.core.budget import Kept
 from tidefill.errors import HistoryGone, NotYet, UnknownTable, UpstreamReplaced, UpstreamUnfit
+from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.log import lsn_number
-from tidefill.postgres.server import identifier, translated
+from tidefill.postgres.server import translated
 from tidefill.postgres.types import PgColumn, mapped
 
 RESYNC = "RESYNC the job to build it anew."
