@@ -39,3 +39,28 @@ def test_a_part_that_fails_stops_no_other_and_is_counted(tmp_path: Path) -> None
     assert last.endswith(f"logs: {tmp_path}")
     assert done.returncode == 1
     assert "no such file" in (tmp_path / "broken.log").read_text()
+
+
+RUN_AGAIN = """
+set -uo pipefail
+logs=$1 passed=$2 limit_s=60
+mkdir -p "$logs" "$passed"
+. scripts/parts
+one_more one sh -c 'echo ran >>"$0"; echo "2 passed in 5.00s"' "$2/../one"
+one_more two sh -c 'echo ran >>"$0"; echo "1 failed in 5.00s"; exit 1' "$2/../two"
+all_done
+table
+exit $failed
+"""
+
+
+def test_a_part_that_has_passed_on_this_commit_is_not_repeated(tmp_path: Path) -> None:
+    for time in ("first", "second"):
+        command = ["bash", "-c", RUN_AGAIN, "run", str(tmp_path / time), str(tmp_path / "passed")]
+        done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=60, check=False)
+        *_, one, two, last = done.stdout.splitlines()
+        assert [line.split()[:3] for line in (one, two)] == [["one", "2", "0"], ["two", "0", "1"]]
+        assert last.startswith("2 passed, 1 failed")
+        assert done.returncode == 1
+    assert (tmp_path / "one").read_text().split() == ["ran"]
+    assert (tmp_path / "two").read_text().split() == ["ran", "ran"]
