@@ -229,6 +229,25 @@ class KeyNotUnique(Stopped):
     code = "KEY_NOT_UNIQUE"
 
 
+class DuplicateKeys(Stopped):
+    """Several rows of a table have one key of a unique index that was to be built. The detail names the first keys and
+    their rows. Writers are not refused meanwhile: the index is gone until the job is resumed."""
+
+    code = "DUPLICATE_KEYS"
+
+
+class KeyUnindexable(Stopped):
+    """A row can have no entry in an index: its key cannot be computed, or is wider than a btree entry."""
+
+    code = "KEY_UNINDEXABLE"
+
+
+class IndexBroken(Stopped):
+    """Somebody has disabled or removed a part of a live index on its server, so that it may have missed writes."""
+
+    code = "INDEX_BROKEN"
+
+
 class VerifyFailed(Stopped):
     """The target differs from a recompute."""
 

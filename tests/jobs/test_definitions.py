@@ -14,6 +14,7 @@ from tests.cli import stores
 from tidefill.errors import StoreUnreadable
 from tidefill.jobs.definitions import (
     FullViewDefinition,
+    IndexDefinition,
     JobDefinition,
     Part,
     PlannedViewDefinition,
@@ -49,6 +50,7 @@ JOIN = PlannedViewDefinition(
 )  # fmt: skip
 GROUPS = replace(JOIN, parts=(replace(JOIN.parts[0], group_columns=1), JOIN.parts[1]))
 FULL = FullViewDefinition("SELECT v FROM u", (("v", "string"),), (replace(JOIN.parts[1], key=()),), (("ansi", "true"),))
+INDEX = IndexDefinition("shop.public.orders", "shop", ("lower(email)",), ("total",), "void", True, "initput", "{}")
 ALL: tuple[JobDefinition, ...] = (REPLICA, ORDERS, VIEW, JOIN, GROUPS, FULL, stores.VIEW, stores.REPLICA)
 
 TEXTS = (Path(__file__).parent / "definitions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -66,8 +68,16 @@ def stored_in_fixtures(table: str) -> Iterator[str]:
 
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
-    for definition in ALL:
+    for definition in (*ALL, INDEX):
         assert job_from_text(job_to_text(definition)) == definition
+
+
+def test_an_index_is_not_taken_for_something_else_by_a_release_that_knows_none() -> None:
+    assert '"form": 4' in job_to_text(INDEX)
+    assert INDEX.tables == ()
+    assert same_wish(wish_of(replace(INDEX, shape="worked out anew")), INDEX)  # type: ignore[arg-type]
+    for other in (replace(INDEX, unique=False), replace(INDEX, where=""), replace(INDEX, method="bulk"), ORDERS):
+        assert wish_of(other) != wish_of(INDEX)
 
 
 def test_texts_are_the_same_byte_for_byte_as_ever() -> None:
@@ -125,7 +135,7 @@ def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
     assert wish_of(UnreadableDefinition("damaged")) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 4}', '{"form": 1}', '{"form": 1, "key": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 5}', '{"form": 1}', '{"form": 1, "key": 3}'])
 def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
     for found in (job_from_text(text), table_from_text(text)):
         assert isinstance(found, UnreadableDefinition)
@@ -138,13 +148,13 @@ def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
 
 def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
     for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ())):
-        found = job_from_text(re.sub('"form": .', '"form": 4', job_to_text(definition)))
+        found = job_from_text(re.sub('"form": .', '"form": 5', job_to_text(definition)))
         assert isinstance(found, UnreadableDefinition)
-        assert "has form 4, this release knows 3" in found.fact
+        assert "has form 5, this release knows 4" in found.fact
         assert found.tables == names
-    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 4'))
+    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 5'))
     assert isinstance(table, UnreadableDefinition)
-    assert "has form 4, this release knows 3" in table.fact
+    assert "has form 5, this release knows 4" in table.fact
 
 
 def test_parts_that_cannot_be_are_unreadable() -> None:

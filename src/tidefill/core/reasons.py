@@ -19,6 +19,8 @@ class Reason(Enum):
     INPUTS = "its inputs to come to one version"
     BLOCKED = "a job below it that stands still"
     OTHERS = "others to end what they do"
+    WAITING_FOR_TRANSACTIONS = "transactions that began earlier to end"
+    TABLE_LOCK = "a moment in which nobody writes for long"
     TROUBLE = "a trouble to pass"
 
     @property

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, assert_never
 from tidefill.jobs.amounts import size_text
 from tidefill.jobs.definitions import (
     FullViewDefinition,
-    JobDefinition,
     Kind,
+    LakeDefinition,
     OverOne,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = "at once, by one query over all rows"
 RECOMPUTED = "in place of a step, where that took less time before (refresh = auto)"
-KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica"}
+KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica", Kind.INDEX.value: "index"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +162,14 @@ def _cut(explained: Explained, chunk_rows: int | None, *, known: bool) -> _Cut:
     return _Cut(explained.rows if known else None, size, fixed is not None, fits)
 
 
-def _is_known(definition: JobDefinition, reads: Sequence[Read], walks: Sequence[Walked]) -> bool:
+def _is_known(definition: LakeDefinition, reads: Sequence[Read], walks: Sequence[Walked]) -> bool:
     """Whether it is known how many rows are walked: that is, of each table that is walked."""
     driving = {walk.table for walk in walks}
     full = isinstance(definition, FullViewDefinition)
     return not full and all(one.rows is not None for one in reads if one.name in driving)
 
 
-def _taken_in(definition: JobDefinition) -> str:
+def _taken_in(definition: LakeDefinition) -> str:
     """How a replica gets what changed, or a view that knows nothing of changes; empty for any other."""
     match definition:
         case ReplicaDefinition():
@@ -184,7 +184,7 @@ def _taken_in(definition: JobDefinition) -> str:
             assert_never(never)
 
 
-def _output_columns(definition: JobDefinition) -> list[str]:
+def _output_columns(definition: LakeDefinition) -> list[str]:
     """The names of the output's columns, hidden ones too; none of a replica, which has those of its input."""
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
@@ -195,7 +195,7 @@ def _output_columns(definition: JobDefinition) -> list[str]:
             assert_never(never)
 
 
-def _row_by_row(definition: JobDefinition) -> Iterator[Node]:
+def _row_by_row(definition: LakeDefinition) -> Iterator[Node]:
     """The plan of a query that was not compiled, and of a replica."""
     from tidefill.views.plan.plan_text import FILTER, Node
 
@@ -213,7 +213,7 @@ def _row_by_row(definition: JobDefinition) -> Iterator[Node]:
             assert_never(never)
 
 
-def _walks(definition: JobDefinition) -> Iterator[Walked]:
+def _walks(definition: LakeDefinition) -> Iterator[Walked]:
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
             yield Walked(definition.input, definition.input, definition.walk, definition.walk_reason)
@@ -229,7 +229,7 @@ def _walks(definition: JobDefinition) -> Iterator[Walked]:
             assert_never(never)
 
 
-def _taken_whole(definition: JobDefinition) -> tuple[str, ...]:
+def _taken_whole(definition: LakeDefinition) -> tuple[str, ...]:
     """The occurrences of tables that are read whole, by the names that they have in the query."""
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
@@ -282,7 +282,7 @@ def facts_of(explained: Explained) -> list[tuple[str, object]]:
     return [("makes", f"a {made}"), *(fact for fact in facts(told, explained.definition) if fact[0] != "makes")]
 
 
-def facts(told: Explanation, definition: JobDefinition) -> Iterator[tuple[str, object]]:
+def facts(told: Explanation, definition: LakeDefinition) -> Iterator[tuple[str, object]]:
     """What a person reads: labels and values."""
     from tidefill.views.plan.plan_text import filled, kept_fresh
 
@@ -332,7 +332,7 @@ def _in_a_chunk(told: Explanation) -> str:
     return f"{told.chunk_rows:,} at first, then by the time that one takes"
 
 
-def walk_facts(definition: JobDefinition) -> Iterator[tuple[str, object]]:
+def walk_facts(definition: LakeDefinition) -> Iterator[tuple[str, object]]:
     """In which order, by chunks; and what is taken whole."""
     for walk in _walks(definition):
         name = f"{walk.input}: " if isinstance(definition, PlannedViewDefinition) else ""
@@ -342,7 +342,7 @@ def walk_facts(definition: JobDefinition) -> Iterator[tuple[str, object]]:
         yield "taken whole", ", ".join(whole)
 
 
-def key_text(definition: JobDefinition) -> str:
+def key_text(definition: LakeDefinition) -> str:
     """What identifies a row, in the names that the user knows."""
     hidden = any(name.startswith(HIDDEN) for name in definition.key)
     match definition:

@@ -12,7 +12,7 @@ from tidefill.delta.explain_document import facts_of
 from tidefill.delta.inputs import Size
 from tidefill.jobs.definitions import (
     FullViewDefinition,
-    JobDefinition,
+    LakeDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
@@ -30,7 +30,7 @@ class Explained:
     """What a job will do, before it does it. `rows`: of what is walked. `plan` and `drivers`: of a query over several
     tables, or over groups. `inputs`: all that it reads. `slots_left`: replication slots, if it takes one."""
 
-    definition: JobDefinition
+    definition: LakeDefinition
     clustered: bool
     rows: int
     schema: StructType
@@ -65,7 +65,7 @@ class Explained:
         return first_rows(self.rows, sum(size.size_bytes or 0 for size in self.inputs if size.name in walked))
 
 
-def _walked(definition: JobDefinition) -> set[str]:
+def _walked(definition: LakeDefinition) -> set[str]:
     """The names of what is walked. Of a view that is computed whole nothing is: its first table stands for it."""
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():

@@ -17,7 +17,7 @@ from tidefill.delta.walk import Walk, choose_walk
 from tidefill.errors import InvalidSetting, UpstreamUnfit
 from tidefill.jobs.definitions import (
     FullViewDefinition,
-    JobDefinition,
+    LakeDefinition,
     OverOne,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -44,7 +44,7 @@ class Input:
     location: str
     key: tuple[str, ...]
     walk: tuple[str, ...] = ()
-    made_by: tuple[JobDefinition, Input | None] | None = None
+    made_by: tuple[LakeDefinition, Input | None] | None = None
     columns: tuple[tuple[str, str], ...] = ()
     null_keys: bool = False
     derived: bool = False

@@ -7,7 +7,6 @@ Wishes (pause, drop ...) go to the store and never start Spark. The runner of th
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 import uuid
@@ -21,10 +20,12 @@ from typing import TYPE_CHECKING, Any, assert_never
 from tidefill.core.sizing import FIRST_ROWS, Sizing
 from tidefill.core.version import Number, Point
 from tidefill.delta.explain_document import explanation
+from tidefill.engine.index_jobs import BULK, IndexJobs
 from tidefill.engine.inputs import Inputs
 from tidefill.engine.job import Job
 from tidefill.engine.lakes import Lake, Lakes
 from tidefill.engine.removers import Removers
+from tidefill.engine.tables import Table, absolute, names_of, registered_as
 from tidefill.errors import (
     BadInput,
     InvalidSetting,
@@ -37,22 +38,22 @@ from tidefill.extras import with_extra
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import (
     FullViewDefinition,
+    IndexDefinition,
+    LakeDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
-    UnreadableDefinition,
     ViewWish,
     Wish,
     job_from_text,
     job_to_text,
     same_wish,
-    table_from_text,
     table_to_text,
     wish_for_replica,
 )
-from tidefill.jobs.graph import Graph, definition_of, inputs_of, names_read, source_of
+from tidefill.jobs.graph import Graph, definition_of, inputs_of, is_index, names_read, source_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered, ends
 from tidefill.jobs.plain_json import as_json
@@ -60,6 +61,7 @@ from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Settings, name_key
 from tidefill.jobs.settings import AUTO, FULL_LAG_S, changed_settings, check_use, is_full, settings_of_view
 from tidefill.jobs.status import Status, status_of
+from tidefill.ports.machine import Machine
 from tidefill.postgres.connections import Databases
 from tidefill.run.backfill import Backfill
 from tidefill.run.catch_up import NEVER, CatchUp
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidefill.delta.explain_result import Explained
+    from tidefill.postgres.index.explain import ExplainedIndex
     from tidefill.sql.execute import Result
 
 STORE_FILE = "jobs.db"
@@ -89,18 +92,6 @@ class SystemClock:
     def now_s(self) -> float:
         """Now."""
         return time.time()
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A registered table: by which name, where it is, what identifies a row. `walk` is empty if none was given.
-    `unreadable`: why this release does not know the rest, if it cannot read the definition."""
-
-    name: str
-    location: str
-    key: tuple[str, ...]
-    walk: tuple[str, ...]
-    unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +130,10 @@ class Engine:
         self._databases = Databases(tuple(connections), url_of, self._store.store_id)
         self._lakes = Lakes(spark, warehouse, self._databases, starting, catalog_lasts=catalog_lasts)
         self._inputs = Inputs(self._store, self._databases, self._lakes.lake)
-        self._removers = Removers(warehouse, self._databases, self._lakes)
-        self._log = Log(_made(folder))
         self._clock = SystemClock()
+        self._indexes = IndexJobs(self._store, self._databases, self._clock)
+        self._removers = Removers(warehouse, self._databases, self._lakes, self._indexes)
+        self._log = Log(_made(folder))
 
     def __enter__(self) -> Engine:
         return self
@@ -169,8 +161,9 @@ class Engine:
         return self._lakes.lake()
 
     def needs_spark(self) -> bool:
-        """Whether a runner of this store would start Spark: not if all jobs are to end, and none is in a catalog."""
-        rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED]
+        """Whether a runner of this store would start Spark: not for indexes, and not if all jobs are to end, and none
+        is in a catalog."""
+        rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED and not is_index(row)]
         return any(not ends(row) or (row.published is not None and self._lakes.may_have_views()) for row in rows)
 
     # Tables.
@@ -187,8 +180,8 @@ class Engine:
         """Name a Delta table, by its location or by its name in the catalog, and say which columns identify a row."""
         if (location is None) == (table is None):
             raise BadInput("a table is registered by its location or by its name in the catalog: give one of the two")
-        where = self._lake.tables.location_of(table) if location is None and table is not None else _absolute(location)
-        definition = TableDefinition(where, _names(key), _names(walk))
+        where = self._lake.tables.location_of(table) if location is None and table is not None else absolute(location)
+        definition = TableDefinition(where, names_of(key), names_of(walk))
         self._lake.tables.check_table(definition)
         self._store.register(Registered(name, table_to_text(definition)))
 
@@ -202,7 +195,7 @@ class Engine:
 
     def registered(self) -> list[Table]:
         """The registered tables."""
-        return [_registered(table) for table in self._store.tables()]
+        return [registered_as(table) for table in self._store.tables()]
 
     # Jobs.
 
@@ -241,6 +234,52 @@ class Engine:
             return job
         explained = self.explain_view(sql, refresh=refresh, **settings)
         return self._create(name, wish, explained, settings_of_view(refresh, settings))
+
+    def create_index(
+        self,
+        name: str,
+        on: str,
+        columns: Sequence[str] | str,
+        *,
+        unique: bool = False,
+        include: Sequence[str] | str = (),
+        where: str = "",
+        method: str = BULK,
+        if_not_exists: bool = False,
+        **settings: Any,
+    ) -> Job:
+        """A global index over a table of PostgreSQL, `connection.schema.table`, across all of its partitions. Columns,
+        or expressions in parentheses, and `where` are SQL of that server. Settings: `rate_limit`, `chunk_rows`."""
+        wish = self._indexes.wish(on, names_of(columns), names_of(include), where, method, unique=unique)
+        job = self._attached(name, wish, if_not_exists)
+        if job is not None:
+            return job
+        explained = self._indexes.explain(name, on, wish, settings)
+        row, is_new = self._indexes.create(explained, settings)
+        for notice in explained.notices if is_new else ():
+            self._store.add_event(row.id, self._clock.now_s(), f"{NOTICE}{notice}")
+        return Job(self, row.id, row.name)
+
+    def explain_index(
+        self,
+        name: str,
+        on: str,
+        columns: Sequence[str] | str,
+        *,
+        unique: bool = False,
+        include: Sequence[str] | str = (),
+        where: str = "",
+        method: str = BULK,
+        **settings: Any,
+    ) -> ExplainedIndex:
+        """What `create_index` would do: method and why, states, locks, cost of a written row."""
+        wish = self._indexes.wish(on, names_of(columns), names_of(include), where, method, unique=unique)
+        return self._indexes.explain(name, on, wish, settings)
+
+    def is_of_table(self, definition: IndexDefinition, table: str) -> bool:
+        """Whether the index is on that table; an empty name means any."""
+        source = self._databases.source(table)
+        return not table or (source is not None and source.name == definition.input)
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
@@ -339,7 +378,8 @@ class Engine:
 
     def table(self, name: str) -> DataFrame:
         """A registered table, or what a live job has made."""
-        return self._lake.tables.table(self._inputs.live(name).location)
+        location = self._inputs.live(name).location
+        return self._lake.tables.table(location)
 
     def query(self, sql: str) -> DataFrame:
         """The rows of a SELECT. It sees registered tables and what live jobs have made, without hidden columns; other
@@ -381,6 +421,8 @@ class Engine:
                     return {"": self._head_of(definition.input)}
                 case PlannedViewDefinition() | FullViewDefinition():
                     return {table: self._head_of(table) for table in definition.tables}
+                case IndexDefinition():
+                    return {}
                 case never:
                     assert_never(never)
         except NotYet:
@@ -399,7 +441,7 @@ class Engine:
         runner = Runner(
             self._store, self._clock, self._build, self._removers, owner, lambda: uuid.uuid4().hex,
             source=self._source, is_gone=is_gone, hurry=hurry, graph_of=self._graph_of,
-            log=self._log.logger, lost=self._lakes.lost,
+            log=self._log.logger, lost=self._lakes.lost, retires=self._indexes.retiring,
         )  # fmt: skip
         return Scheduler(self._store, runner, self._clock, owner, self._graph_of, self._log.logger, runner.let_go)
 
@@ -422,12 +464,14 @@ class Engine:
         found = map(self._store.find, names_read(row)) if graph is None else graph.inputs_by_name(row)
         return source_of(found)
 
-    def _build(self, row: Row) -> BackfillMachine[Any]:
-        backfill = self._backfill(row)
+    def _build(self, row: Row) -> Machine[Any]:
+        definition = definition_of(row)
+        if isinstance(definition, IndexDefinition):
+            return self._indexes.build(row, definition)
+        backfill = self._backfill(row, definition)
         return BackfillMachine(backfill, self._clock, start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S)
 
-    def _backfill(self, row: Row) -> Backfill[Any]:
-        definition = definition_of(row)
+    def _backfill(self, row: Row, definition: LakeDefinition) -> Backfill[Any]:
         match definition:
             case ServerReplicaDefinition():
                 return self._lake.replicas.build(row, definition)
@@ -445,22 +489,3 @@ def _made(folder: Path) -> Path:
     except OSError as error:
         raise BadInput(f"the folder {folder}, for the log, cannot be made", detail=f"{error.strerror}.") from error
     return folder
-
-
-def _absolute(location: str | os.PathLike[str] | None) -> str:
-    text = os.fspath(location or "")
-    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) else str(Path(text).absolute())
-
-
-def _names(columns: Sequence[str] | str) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def _registered(table: Registered) -> Table:
-    match table_from_text(table.definition):
-        case UnreadableDefinition(fact):
-            return Table(table.name, "", (), (), unreadable=fact)
-        case TableDefinition(location, key, walk):
-            return Table(table.name, location, key, walk)
-        case never:
-            assert_never(never)

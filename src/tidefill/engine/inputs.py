@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, assert_never
 from tidefill.errors import NotYet, UnknownTable, UnsupportedQuery
 from tidefill.jobs.definitions import (
     FullViewDefinition,
-    JobDefinition,
+    IndexDefinition,
+    LakeDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
@@ -48,6 +49,11 @@ class Inputs:
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
         definition = definition_of(row)
+        if isinstance(definition, IndexDefinition):
+            raise UnsupportedQuery(
+                f"{row.name} is an index, which is read on its server",
+                hint=f"Ask the server of {definition.connection}: SELECT ... FROM {row.name} WHERE ...",
+            )
         if row.published is None:
             return Input(row.name, "", definition.key, made_by=(definition, self._below(definition)))
         path = self._lake().warehouse.path(row, row.published)
@@ -61,7 +67,7 @@ class Inputs:
             case never:
                 assert_never(never)
 
-    def _below(self, definition: JobDefinition) -> Input | None:
+    def _below(self, definition: LakeDefinition) -> Input | None:
         """What a job over one input reads; None for a job over several, whose definition has the types of its
         columns."""
         match definition:

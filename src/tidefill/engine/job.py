@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.errors import JobFailed, TimedOut, UnknownJob, WrongState
 from tidefill.jobs import row as jobs
-from tidefill.jobs.definitions import JobDefinition
+from tidefill.jobs.definitions import JobDefinition, UnreadableDefinition, job_from_text
 from tidefill.jobs.graph import definition_of, names_read
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job as Row
@@ -52,6 +52,11 @@ class Job:
     def definition(self) -> JobDefinition:
         """What was created."""
         return definition_of(self._row())
+
+    def definition_or_none(self) -> JobDefinition | None:
+        """What was created; None if this release cannot read it."""
+        found = job_from_text(self._row().definition)
+        return None if isinstance(found, UnreadableDefinition) else found
 
     def explained(self) -> dict[str, Any] | None:
         """What EXPLAIN said when the job was created, as JSON data; None for a job of a release that did not keep
@@ -121,6 +126,11 @@ class Job:
     def verify(self) -> Verified:
         """Compare what it has made so far with a recompute of the same version. The job goes on meanwhile."""
         return verify(self.engine._store, self._row(), self.engine._build)
+
+    def violations(self) -> list[tuple[str, int, str]]:
+        """Of a unique index whose build failed: the keys that several rows had, how many rows, and the first of
+        them."""
+        return self.engine._indexes.violations(self._row())
 
     def cancel(self, *, cascade: bool = False) -> list[Job]:
         """Remove it, before it is live; the rest is as for `drop`."""

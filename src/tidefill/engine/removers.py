@@ -1,4 +1,4 @@
-"""Removes what jobs have made, by kind of resource: folders, slots, publications, views in Spark's catalog."""
+"""Removes what jobs have made, by kind of resource: folders, slots, publications, indexes, views in Spark's catalog."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidefill.core.budget import Kept
+from tidefill.engine.index_jobs import IndexJobs
 from tidefill.engine.lakes import Lakes
 from tidefill.errors import BadInput, NotOurs, Unavailable
 from tidefill.extras import with_extra
@@ -22,6 +23,7 @@ class Removers:
     place: str
     databases: Databases
     lakes: Lakes
+    indexes: IndexJobs
 
     def remove(self, job: Job, resource: Resource) -> None:
         """Remove it if it is there; see `ports.resources`."""
@@ -36,6 +38,7 @@ class Removers:
             "slot": lambda job, resource: self.databases.remove(resource, job.id),
             "publication": lambda job, resource: self.databases.remove(resource, job.id),
             "view": self._remove_view,
+            "index": self.indexes.remove,
         }
 
     def _remove_view(self, job: Job, resource: Resource) -> None:

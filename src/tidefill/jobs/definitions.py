@@ -1,4 +1,4 @@
-"""What a user created: a registered table, a replica, a view; and the text that the store keeps of each.
+"""What a user created: a registered table, a replica, a view, an index; and the text that the store keeps of each.
 
 A definition is fixed at creation: what `*` meant then, under which settings the query was written. It reads an input by
 name; the store knows which table or job has the name, and where that lies.
@@ -20,9 +20,9 @@ from typing import Any, ClassVar, TypeAlias, assert_never
 from tidefill.errors import StoreUnreadable
 from tidefill.jobs.row import name_key
 
-FORM = 3
-"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`. What needs nothing of a
-form is written in an older one, which older releases read."""
+FORM = 4
+"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes. What needs
+nothing of a form is written in an older one, which older releases read."""
 
 PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
@@ -42,6 +42,7 @@ class Kind(Enum):
 
     REPLICA = "replica"
     VIEW = "view"
+    INDEX = "index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,38 @@ class FullViewDefinition:
 OverOne: TypeAlias = ReplicaDefinition | ServerReplicaDefinition | RowViewDefinition
 """A job over one input, row by row."""
 
-JobDefinition: TypeAlias = OverOne | PlannedViewDefinition | FullViewDefinition
+LakeDefinition: TypeAlias = OverOne | PlannedViewDefinition | FullViewDefinition
+"""A job that makes a Delta table."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """A global index over a table in another database, made there. `input`: `connection.schema.table`. `columns`,
+    `include`, `where`: SQL of that database, as the user wrote it. `method`: how it is filled. `shape`: a JSON text
+    that belongs to `indexes.shape`: how that database itself read the wish."""
+
+    input: str
+    connection: str
+    columns: Names
+    include: Names = ()
+    where: str = ""
+    unique: bool = False
+    method: str = "bulk"
+    shape: str = ""
+    kind: ClassVar[Kind] = Kind.INDEX
+
+    @property
+    def key(self) -> Names:
+        """What it is ordered by."""
+        return self.columns
+
+    @property
+    def tables(self) -> Names:
+        """The names of ours that it reads: none, its table belongs to another database."""
+        return ()
+
+
+JobDefinition: TypeAlias = LakeDefinition | IndexDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +252,19 @@ class ViewWish:
     full: bool
 
 
-Wish: TypeAlias = ReplicaWish | ViewWish
+@dataclass(frozen=True, slots=True)
+class IndexWish:
+    """An index of what has that name, as names are compared, over these columns."""
+
+    input_key: str
+    columns: Names
+    include: Names
+    where: str
+    unique: bool
+    method: str
+
+
+Wish: TypeAlias = ReplicaWish | ViewWish | IndexWish
 """What a user asked for. What was worked out from it (columns, walks, parts) may differ from time to time."""
 
 
@@ -233,6 +277,8 @@ def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
             return ViewWish(definition.sql, full=False)
         case FullViewDefinition():
             return ViewWish(definition.sql, full=True)
+        case IndexDefinition(source, _, columns, include, where, unique, method):
+            return IndexWish(name_key(source), columns, include, where, unique, method)
         case UnreadableDefinition():
             return None
         case never:
@@ -300,6 +346,8 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
             return 3 if any(part.group_columns for part in job.parts) else 2, more
         case FullViewDefinition():
             return 3, {"input": job.parts[0].table, FULL: True}
+        case IndexDefinition():
+            return 4, {"sql": job.input}
         case never:
             assert_never(never)
 
@@ -322,6 +370,8 @@ def _job(data: dict[str, Any]) -> JobDefinition:
             return _replica(data, key, semantics)
         case Kind.VIEW:
             return _view(data, key, semantics)
+        case Kind.INDEX:
+            return _index(data)
         case never:
             assert_never(never)
 
@@ -332,6 +382,12 @@ def _replica(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinitio
     if connection:
         return ServerReplicaDefinition(source, key, reason, connection, publication, slot, semantics)
     return ReplicaDefinition(source, key, _names(data["walk"]), reason, semantics)
+
+
+def _index(data: dict[str, Any]) -> IndexDefinition:
+    texts = {name: str(data[name]) for name in ("input", "connection", "where", "method", "shape")}
+    columns, include = _names(data["columns"]), _names(data["include"])
+    return IndexDefinition(columns=columns, include=include, unique=bool(data["unique"]), **texts)
 
 
 def _view(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:

@@ -17,6 +17,7 @@ from tidefill.jobs.agreement import Node, Reads
 from tidefill.jobs.definitions import (
     INPUT,
     FullViewDefinition,
+    IndexDefinition,
     JobDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -44,6 +45,11 @@ def names_read(row: Job) -> tuple[str, ...]:
     return job_from_text(row.definition).tables
 
 
+def is_index(row: Job) -> bool:
+    """Whether the job makes an index on a server, for which no Spark is needed."""
+    return isinstance(job_from_text(row.definition), IndexDefinition)
+
+
 def source_of(inputs: Iterable[Job | None]) -> str:
     """The generations of these jobs that are live, as one text: it changes when one of them is built anew. None: a name
     that no job has."""
@@ -64,7 +70,7 @@ def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]] = 
 
     def inputs(definition: JobDefinition) -> dict[str, Node]:
         match definition:
-            case ServerReplicaDefinition():
+            case ServerReplicaDefinition() | IndexDefinition():
                 return {}
             case ReplicaDefinition() | RowViewDefinition():
                 return {INPUT: node(definition.input)}

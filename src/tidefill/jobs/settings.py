@@ -12,6 +12,7 @@ from tidefill.errors import InvalidSetting
 from tidefill.jobs.amounts import seconds_of, size_of
 from tidefill.jobs.definitions import (
     FullViewDefinition,
+    IndexDefinition,
     JobDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -21,6 +22,7 @@ from tidefill.jobs.definitions import (
 from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
+OF_INDEX = ("rate_limit", "chunk_rows")
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
 SWITCHES = ("verify", "vacuum")
 SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh")
@@ -94,6 +96,9 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
             unused, slot = frozenset(SIZES), ""
         case FullViewDefinition():
             unused, slot = frozenset((*SIZES, *OF_CHUNKS, "refresh")), ""
+        case IndexDefinition():
+            check_use_of_index(asked)
+            return
         case never:
             assert_never(never)
     for name in asked:
@@ -110,6 +115,13 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
             raise InvalidSetting(
                 f"{name} is for what is filled in chunks; this view is computed whole", hint="Leave it out."
             )
+
+
+def check_use_of_index(asked: Iterable[str]) -> None:
+    """InvalidSetting for settings that say nothing of an index: writers keep it themselves, so it has no lag."""
+    for name in asked:
+        if name not in OF_INDEX:
+            raise InvalidSetting(f"{name} cannot be set of an index", hint=f"There is: {', '.join(OF_INDEX)}.")
 
 
 def is_full(refresh: str) -> bool:

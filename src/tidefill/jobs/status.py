@@ -22,7 +22,7 @@ from tidefill.core.step import StepKind
 from tidefill.core.version import Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.errors import StateUnreadable, StoreUnreadable
-from tidefill.jobs.definitions import UnreadableDefinition, job_from_text
+from tidefill.jobs.definitions import Kind, UnreadableDefinition, job_from_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.plain_json import plain
@@ -72,7 +72,7 @@ class Status:
     runs it now. `published`: whether a generation of it can be read. `wishes`: what was asked for and not done yet.
     `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it. `doing`: the step that
     is under way; then `lag_s` counts on, and is the least that it can be. `waits_for`: the code of what it waits for,
-    which programs compare; `waiting` is for a person."""
+    which programs compare; `waiting` is for a person. `phase`: of an index, the state that its server shows."""
 
     name: str
     kind: str
@@ -97,6 +97,7 @@ class Status:
     log_bytes: int | None = None
     doing: DoingStatus | None = None
     waits_for: str = ""
+    phase: str = ""
 
     @property
     def percent(self) -> int:
@@ -166,7 +167,16 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
         seen_s=_age_s(progress, now_s),
         log_bytes=progress.log_bytes if progress else None,
         doing=doing,
+        phase=_phase(row) if kind == Kind.INDEX.value else "",
     )
+
+
+def _phase(row: Job) -> str:
+    """Where an index is by its last report; empty before the first."""
+    try:
+        return str(json.loads(row.anchor)["state"] or "") if row.anchor else ""
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _kind(row: Job) -> tuple[str, Failure | None]:

@@ -124,7 +124,7 @@ class Databases:
             from tidefill.postgres.reader import SparkReader
             from tidefill.postgres.upstream import PostgresUpstream, application
         source = self.source_of(definition)
-        table = self._table(source, f"{PREFIX}_{self._store_id()[:8]}_{job.id}_{job.generation}")
+        table = self._table(source, f"{PREFIX}_{self.mark}_{job.id}_{job.generation}")
         server = self._server(source.connection)
         return PostgresUpstream(
             SparkReader(session, server, application(table)), server, table,
@@ -177,8 +177,22 @@ class Databases:
         """What the server of a connection says of itself."""
         with with_extra("postgres"):
             from tidefill.postgres.preflight import introduce
-        release, slots, left = introduce(self._server(connection), f"{PREFIX}_{self._store_id()[:8]}_")
+        release, slots, left = introduce(self._server(connection), f"{PREFIX}_{self.mark}_")
         return Answer(release, tuple(slots), left)
+
+    def server(self, connection: str) -> PostgresServer:
+        """The server of a connection. Raises BadInput if there is no such connection any more."""
+        if connection not in self._names:
+            raise BadInput(
+                f"there is no connection {connection} any more",
+                hint=f"Write a table [connections.{connection}] into tidefill.toml.",
+            )
+        return self._server(connection)
+
+    @property
+    def mark(self) -> str:
+        """What is in the names of all that this store makes on a server."""
+        return self._store_id()[:8]
 
     def _server(self, connection: str) -> PostgresServer:
         from tidefill.postgres.server import PostgresServer

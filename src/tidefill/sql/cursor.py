@@ -23,10 +23,10 @@ _DIGITS_MAX = 18  # so many always fit into 64 bits
 _NUMBER = re.compile(r"\d+(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?", re.ASCII)
 _WORDS: dict[str, Value] = {
     "TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None,
-    "AUTO": AUTO, "FULL": FULL, "INCREMENTAL": INCREMENTAL,
+    "AUTO": AUTO, "FULL": FULL, "INCREMENTAL": INCREMENTAL, "BULK": "bulk", "INITPUT": "initput",
 }  # fmt: skip
 _BACKTICKS = "Names with other signs than letters, digits and _ go in backticks."
-_VALUES = "A value is a number, a string in quotes, TRUE, FALSE, ON, OFF, NONE, NULL, AUTO, FULL or INCREMENTAL."
+_VALUES = f"A value is a number, a string in quotes, or one of {', '.join(_WORDS)}."
 
 
 @dataclass(slots=True)
@@ -112,6 +112,38 @@ class Cursor:
         while self.expect(",", ")") == ",":
             found.append(read())
         return tuple(found)
+
+    def texts_in_parentheses(self, what: str) -> tuple[str, ...]:
+        """Read one or more with commas between them, each as it was written. (Parentheses are known to be closed.)"""
+        self.expect("(")
+        found, start, depth = list[str](), self.current, 0
+        while depth or self.current.word != ")":
+            word, before = self.current.word, self._index
+            depth += {"(": 1, ")": -1}.get(word, 0)
+            if word == "," and not depth:
+                found.append(self._text_since(start, what))
+                self._index = before + 1
+                start = self.current
+            else:
+                self._index += 1
+        found.append(self._text_since(start, what))
+        self.expect(")")
+        return tuple(found)
+
+    def _text_since(self, start: Token, what: str) -> str:
+        if start is self.current:
+            raise self.expected(what)
+        return self.script.text[start.start : self.tokens[self._index - 1].end]
+
+    def text_until(self, what: str, *words: str) -> str:
+        """Read, as it was written, all up to these words, or all that is left."""
+        start, depth = self.current, 0
+        while not self.at_end:
+            depth += {"(": 1, ")": -1}.get(self.current.word, 0)
+            if not depth and all(self._ahead(offset).word == word for offset, word in enumerate(words)):
+                break
+            self._index += 1
+        return self._text_since(start, what)
 
     def rest(self, what: str) -> str:
         """Read all that is left, as it was written."""

@@ -26,6 +26,7 @@ from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.jobs.amounts import seconds_text, size_text
 from tidefill.jobs.definitions import (
     FullViewDefinition,
+    IndexDefinition,
     JobDefinition,
     Kind,
     PlannedViewDefinition,
@@ -43,8 +44,11 @@ from tidefill.sql.statements import (
     AlterJob,
     CancelJob,
     CatalogTable,
+    Create,
+    CreateIndex,
     CreateReplica,
     CreateView,
+    DropIndex,
     DropJob,
     DropReplica,
     DropView,
@@ -57,9 +61,11 @@ from tidefill.sql.statements import (
     ResumeJob,
     ResyncJob,
     ShowEvents,
+    ShowIndexes,
     ShowJob,
     ShowJobs,
     ShowTables,
+    ShowViolations,
     Statement,
     UnregisterTable,
     Verify,
@@ -70,7 +76,8 @@ EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
 REPLICA_OPTIONS = ("publication", "slot")
 VIEW_OPTIONS = ("refresh",)
-_KINDS = {DropView: Kind.VIEW, DropReplica: Kind.REPLICA}
+INDEX_OPTIONS = ("method",)
+_KINDS = {DropView: Kind.VIEW, DropReplica: Kind.REPLICA, DropIndex: Kind.INDEX}
 
 
 class Until(Enum):
@@ -91,7 +98,7 @@ class Result:
     message: str = ""
     jobs: tuple[Job, ...] = ()
     until: Until = Until.NOTHING
-    document: Explanation | None = None
+    document: Explanation | dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return as_text(self.columns, self.rows, self.message)
@@ -109,11 +116,11 @@ def execute(engine: Engine, statement: Statement) -> Result:
             return _unregister(engine, statement)
         case ShowTables():
             return _tables(engine)
-        case CreateView() | CreateReplica():
+        case CreateView() | CreateReplica() | CreateIndex():
             return _create(engine, statement)
         case Explain(create, with_sql):
             return _explain(engine, create, with_sql)
-        case DropView() | DropReplica() | DropJob():
+        case DropView() | DropReplica() | DropIndex() | DropJob():
             return _drop(engine, statement)
         case ShowJobs():
             return _jobs(engine)
@@ -121,6 +128,10 @@ def execute(engine: Engine, statement: Statement) -> Result:
             return _job(engine.job(name))
         case ShowEvents(name):
             return _events(engine, name)
+        case ShowIndexes(table):
+            return _indexes(engine, ".".join(table))
+        case ShowViolations(name):
+            return _violations(engine.job(name))
         case PauseJob() | ResumeJob() | CancelJob() | ResyncJob() | AlterJob():
             return _wish(engine.job(statement.name), statement)
         case Verify(name):
@@ -177,7 +188,7 @@ def _count(rows: list[tuple[object, ...]]) -> str:
 # Making and ending.
 
 
-def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
+def _create(engine: Engine, statement: Create) -> Result:
     settings = _create_settings(statement)
     known = {job.id for job in engine.jobs()}
     match statement:
@@ -185,6 +196,9 @@ def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
             job = engine.create_view(name, sql, if_not_exists=statement.if_not_exists, **settings)
         case CreateReplica(name, source):
             job = engine.create_replica(name, ".".join(source), if_not_exists=statement.if_not_exists, **settings)
+        case CreateIndex():
+            wanted = _index_words(statement)
+            job = engine.create_index(statement.name, **wanted, if_not_exists=statement.if_not_exists, **settings)
         case never:
             assert_never(never)
     status = job.status()
@@ -194,9 +208,16 @@ def _create(engine: Engine, statement: CreateView | CreateReplica) -> Result:
     return Result(message=message, jobs=(job,), until=Until.LIVE)
 
 
-def _create_settings(statement: CreateView | CreateReplica) -> dict[str, Any]:
-    """A replica also has names of what was made for it on the server, and a view a way in which it is refreshed."""
-    named = REPLICA_OPTIONS if isinstance(statement, CreateReplica) else VIEW_OPTIONS
+def _index_words(statement: CreateIndex) -> dict[str, Any]:
+    table, columns = ".".join(statement.table), statement.columns
+    more = {"unique": statement.unique, "include": statement.include, "where": statement.where}
+    return {"on": table, "columns": columns, **more}
+
+
+def _create_settings(statement: Create) -> dict[str, Any]:
+    """A replica also has names of what was made for it on the server, a view a way in which it is refreshed, and an
+    index one in which it is filled."""
+    named = {CreateReplica: REPLICA_OPTIONS, CreateView: VIEW_OPTIONS, CreateIndex: INDEX_OPTIONS}[type(statement)]
     given = {name: str(value) for name, value in statement.options if name in named}
     return {**given, **_settings(tuple(option for option in statement.options if option[0] not in named))}
 
@@ -207,7 +228,7 @@ def _settings(options: Options) -> dict[str, Any]:
     return dict(options)
 
 
-def _drop(engine: Engine, statement: DropView | DropReplica | DropJob) -> Result:
+def _drop(engine: Engine, statement: DropView | DropReplica | DropIndex | DropJob) -> Result:
     name, kind = statement.name, _KINDS.get(type(statement))
     job = next((job for job in engine.jobs() if job.name.casefold() == name.casefold()), None)
     if job is None and statement.if_exists:
@@ -293,15 +314,28 @@ def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
         case RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
             yield "reads", ", ".join(definition.tables)
             yield "query", definition.sql
+        case IndexDefinition():
+            yield from _defined_index(definition)
+            return
         case never:
             assert_never(never)
     yield "key", key_text(definition)
     yield from walk_facts(definition)
 
 
+def _defined_index(definition: IndexDefinition) -> Iterator[tuple[str, object]]:
+    yield "on", definition.input
+    yield "key", ", ".join(definition.columns)
+    yield "unique", definition.unique
+    yield "included columns", ", ".join(definition.include) or None
+    yield "rows with", definition.where or None
+    yield "method", definition.method
+
+
 def _stands(status: Status) -> Iterator[tuple[str, object]]:
     """What is not known is None."""
     yield "state", status.state
+    yield "phase", status.phase or None
     yield "percent", status.percent
     yield "rows filled", status.rows
     yield "rows/s", round(status.rows_per_s, 1) if status.rows_per_s else None
@@ -324,18 +358,26 @@ def _stands(status: Status) -> Iterator[tuple[str, object]]:
 
 def _set(status: Status) -> Iterator[tuple[str, object]]:
     settings = status.settings
-    yield "parallelism", settings.parallelism
+    is_index = status.kind == Kind.INDEX.value
+    if not is_index:
+        yield "parallelism", settings.parallelism
     yield "rate_limit", "NONE" if settings.rate_limit is None else settings.rate_limit
-    yield "chunk_rows", "by the time that one takes" if settings.chunk_rows is None else settings.chunk_rows
-    yield "target_lag", seconds_text(settings.target_lag_s)
-    yield "verify", settings.verify
-    yield "vacuum", settings.vacuum
+    yield "chunk_rows", _chunk_rows(status)
+    if not is_index:
+        yield "target_lag", seconds_text(settings.target_lag_s)
+        yield "verify", settings.verify
+        yield "vacuum", settings.vacuum
     if settings.steps_only:
         yield "refresh", INCREMENTAL
     if status.log_bytes is not None:
         yield "wal_budget", _size(settings.wal_budget)
         yield "wal_limit", _size(settings.wal_limit)
     yield "paused", status.pause
+
+
+def _chunk_rows(status: Status) -> object:
+    usual = "50,000, or 5,000 of initput" if status.kind == Kind.INDEX.value else "by the time that one takes"
+    return usual if status.settings.chunk_rows is None else status.settings.chunk_rows
 
 
 def _size(size: int | None) -> str:
@@ -371,6 +413,24 @@ def _moment(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).astimezone().isoformat(" ", "seconds")
 
 
+def _indexes(engine: Engine, table: str) -> Result:
+    """All indexes, or those of a table, which may be named without its schema."""
+    columns = ("index", "on", "key", "unique", "state", "phase", "percent", "waiting for")
+    rows = []
+    for job in engine.jobs():
+        definition, status = job.definition_or_none(), job.status()
+        if isinstance(definition, IndexDefinition) and engine.is_of_table(definition, table):
+            key = ", ".join(definition.columns)
+            found = (job.name, definition.input, key, definition.unique, status.state, status.phase, status.percent)
+            rows.append((*found, _waits(status)))
+    return Result(columns, tuple(rows), "" if rows else "no indexes")
+
+
+def _violations(job: Job) -> Result:
+    found = job.violations()
+    return Result(("key", "rows", "the first of them"), tuple(found), "" if found else "no violations")
+
+
 def _verify(job: Job) -> Result:
     found = job.verify()
     at = "" if found.version is None else f" at version {found.version}"
@@ -385,9 +445,12 @@ def _verify(job: Job) -> Result:
 # Explaining.
 
 
-def _explain(engine: Engine, create: CreateView | CreateReplica, with_sql: bool) -> Result:
+def _explain(engine: Engine, create: Create, with_sql: bool) -> Result:
     settings = _create_settings(create)
     match create:
+        case CreateIndex():
+            index = engine.explain_index(create.name, **_index_words(create), **settings)
+            return Result(FACTS, tuple(index.facts()), document=index.document())
         case CreateView(_, sql):
             explained = engine.explain_view(sql, **settings)
         case CreateReplica(_, source):

@@ -15,8 +15,11 @@ from tidefill.sql.statements import (
     AlterJob,
     CancelJob,
     CatalogTable,
+    Create,
+    CreateIndex,
     CreateReplica,
     CreateView,
+    DropIndex,
     DropJob,
     DropReplica,
     DropView,
@@ -30,9 +33,11 @@ from tidefill.sql.statements import (
     ResumeJob,
     ResyncJob,
     ShowEvents,
+    ShowIndexes,
     ShowJob,
     ShowJobs,
     ShowTables,
+    ShowViolations,
     Statement,
     UnregisterTable,
     Value,
@@ -123,20 +128,30 @@ def _unregister(cursor: Cursor) -> UnregisterTable:
     return UnregisterTable(cursor.name(), if_exists)
 
 
-def _create(cursor: Cursor) -> CreateView | CreateReplica:
+def _create(cursor: Cursor) -> Create:
     cursor.expect("CREATE")
-    _refuse_index(cursor)
-    if cursor.expect("MATERIALIZED", "REPLICA") == "MATERIALIZED":
-        return _create_view(cursor)
-    else:
-        return _create_replica(cursor)
+    match cursor.expect("MATERIALIZED", "REPLICA", "UNIQUE", "INDEX"):
+        case "MATERIALIZED":
+            return _create_view(cursor)
+        case "REPLICA":
+            return _create_replica(cursor)
+        case "UNIQUE":
+            cursor.expect("INDEX")
+            return _create_index(cursor, unique=True)
+        case _:
+            return _create_index(cursor, unique=False)
 
 
-def _refuse_index(cursor: Cursor) -> None:
-    token = cursor.current
-    if cursor.accept("INDEX") or cursor.accept("UNIQUE", "INDEX"):
-        hint = "Materialized views and replicas can be created."
-        raise cursor.refused("indexes cannot be created yet", "an index is asked for", hint, token)
+def _create_index(cursor: Cursor, *, unique: bool) -> CreateIndex:
+    cursor.form = _INDEX_FORM
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    cursor.expect("ON")
+    table = cursor.qualified_name()
+    columns = cursor.texts_in_parentheses("a column")
+    include = cursor.in_parentheses(cursor.name) if cursor.accept("INCLUDE") else ()
+    where = cursor.text_until("a condition", "WITH", "(") if cursor.accept("WHERE") else ""
+    return CreateIndex(name, table, columns, unique, include, where, _with_options(cursor), if_not_exists)
 
 
 def _create_view(cursor: Cursor) -> CreateView:
@@ -181,7 +196,7 @@ def _explain(cursor: Cursor) -> Explain:
     return Explain(_create(cursor), with_sql)
 
 
-def _drop(cursor: Cursor) -> DropView | DropReplica | DropJob:
+def _drop(cursor: Cursor) -> DropView | DropReplica | DropIndex | DropJob:
     cursor.expect("DROP")
     kind = _DROPS[cursor.expect(*_DROPS)]
     if kind is DropView:
@@ -198,15 +213,19 @@ def _cascade(cursor: Cursor) -> bool:
     return cursor.accept("CASCADE")
 
 
-def _show(cursor: Cursor) -> ShowTables | ShowJobs | ShowJob | ShowEvents:
+def _show(cursor: Cursor) -> ShowTables | ShowJobs | ShowJob | ShowEvents | ShowIndexes | ShowViolations:
     cursor.expect("SHOW")
-    match cursor.expect("TABLES", "JOBS", "JOB", "EVENTS"):
+    match cursor.expect("TABLES", "JOBS", "JOB", "EVENTS", "INDEXES", "VIOLATIONS"):
         case "TABLES":
             return ShowTables()
         case "JOBS":
             return ShowJobs()
         case "JOB":
             return ShowJob(cursor.name())
+        case "INDEXES":
+            return ShowIndexes(cursor.qualified_name() if cursor.accept("ON") else ())
+        case "VIOLATIONS":
+            return ShowViolations(cursor.name())
         case _:
             named = cursor.accept("FOR") or not cursor.at_end
             return ShowEvents(cursor.name() if named else None)
@@ -259,20 +278,28 @@ class _Rule:
 _REGISTER_FORM = "REGISTER TABLE name LOCATION 'path' KEY (columns) [WALK (columns)]; or AS table, not LOCATION"
 _VIEW_FORM = "CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [WITH (option = value, ...)] AS query"
 _REPLICA_FORM = "CREATE REPLICA [IF NOT EXISTS] name FROM table [WITH (option = value, ...)]"
-_DROP_FORM = "DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]; or REPLICA or JOB, not MATERIALIZED VIEW"
-_DROPS: dict[str, type[DropView | DropReplica | DropJob]] = {
+_INDEX_FORM = (
+    "CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON connection.schema.table (columns) [INCLUDE (columns)] "
+    "[WHERE condition] [WITH (option = value, ...)]"
+)
+_SHOW_FORM = (
+    "SHOW TABLES, SHOW JOBS, SHOW JOB name, SHOW EVENTS [FOR name], SHOW INDEXES [ON table], or SHOW VIOLATIONS name"
+)
+_DROP_FORM = "DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]; or REPLICA, INDEX or JOB, not MATERIALIZED VIEW"
+_DROPS: dict[str, type[DropView | DropReplica | DropIndex | DropJob]] = {
     "MATERIALIZED": DropView,
     "REPLICA": DropReplica,
+    "INDEX": DropIndex,
     "JOB": DropJob,
 }
 
 _RULES = {
     "REGISTER": _Rule(_REGISTER_FORM, _register),
     "UNREGISTER": _Rule("UNREGISTER TABLE [IF EXISTS] name", _unregister),
-    "CREATE": _Rule(f"{_VIEW_FORM}, or {_REPLICA_FORM}", _create),
+    "CREATE": _Rule(f"{_VIEW_FORM}, or {_REPLICA_FORM}, or {_INDEX_FORM}", _create),
     "EXPLAIN": _Rule("EXPLAIN [SQL] CREATE ..., with the rest as for CREATE itself", _explain),
     "DROP": _Rule(_DROP_FORM, _drop),
-    "SHOW": _Rule("SHOW TABLES, SHOW JOBS, SHOW JOB name, or SHOW EVENTS [FOR name]", _show),
+    "SHOW": _Rule(_SHOW_FORM, _show),
     "PAUSE": _Rule("PAUSE JOB name [FILL]", _pause),
     "RESUME": _Rule("RESUME JOB name", lambda cursor: ResumeJob(_job(cursor, "RESUME"))),
     "CANCEL": _Rule("CANCEL JOB name [CASCADE]", _cancel),

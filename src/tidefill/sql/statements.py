@@ -73,10 +73,27 @@ class CreateReplica:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """Make an index on `table`, a name in three parts. `columns`, `where`: SQL of the server that has the table."""
+
+    name: str
+    table: tuple[str, ...]
+    columns: tuple[str, ...]
+    unique: bool = False
+    include: tuple[str, ...] = ()
+    where: str = ""
+    options: Options = ()
+    if_not_exists: bool = False
+
+
+Create = CreateView | CreateReplica | CreateIndex
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """Say what `create` would do, and do nothing. `with_sql`: show the generated SQL too."""
 
-    create: CreateView | CreateReplica
+    create: Create
     with_sql: bool = False
 
 
@@ -92,6 +109,15 @@ class DropView:
 @dataclass(frozen=True, slots=True)
 class DropReplica:
     """Remove a replica, whatever its state. `cascade`: and all that reads it."""
+
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """Remove an index, whatever its state."""
 
     name: str
     if_exists: bool = False
@@ -124,6 +150,20 @@ class ShowEvents:
     """List what happened: to one job, or to all of them."""
 
     name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowIndexes:
+    """List the indexes, of all tables or of one."""
+
+    table: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShowViolations:
+    """List the keys that several rows had when the build of a unique index failed."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +224,17 @@ Statement = (
     | ShowTables
     | CreateView
     | CreateReplica
+    | CreateIndex
     | Explain
     | DropView
     | DropReplica
+    | DropIndex
     | DropJob
     | ShowJobs
     | ShowJob
     | ShowEvents
+    | ShowIndexes
+    | ShowViolations
     | PauseJob
     | ResumeJob
     | CancelJob

@@ -10,8 +10,10 @@ from tidefill.sql.statements import (
     AlterJob,
     CancelJob,
     CatalogTable,
+    CreateIndex,
     CreateReplica,
     CreateView,
+    DropIndex,
     DropJob,
     DropReplica,
     DropView,
@@ -24,9 +26,11 @@ from tidefill.sql.statements import (
     ResumeJob,
     ResyncJob,
     ShowEvents,
+    ShowIndexes,
     ShowJob,
     ShowJobs,
     ShowTables,
+    ShowViolations,
     Statement,
     UnregisterTable,
     Value,
@@ -54,16 +58,30 @@ options = st.dictionaries(names.map(str.lower), values, min_size=1, max_size=3).
 maybe_options = st.just(()) | options
 tables = st.builds(Location, texts.filter(bool)) | st.builds(CatalogTable, columns)
 
-creates = st.builds(CreateView, names, queries, maybe_options, flags) | st.builds(
-    CreateReplica, names, columns, maybe_options, flags
+index_columns = st.lists(
+    st.sampled_from(["a", "lower(a)", "(a::date)", "(a || ', (')", "f(a, b)"]), min_size=1, max_size=3
+).map(tuple)  # fmt: skip
+conditions = st.sampled_from(["", "a <> 'WITH ('", "(a > 1 and b in (1, 2))"])
+
+creates = (
+    st.builds(CreateView, names, queries, maybe_options, flags)
+    | st.builds(CreateReplica, names, columns, maybe_options, flags)
+    | st.builds(
+        CreateIndex, names, columns, index_columns, flags, st.just(()) | columns, conditions, maybe_options, flags
+    )
 )
 
 statements: st.SearchStrategy[Statement] = st.one_of(
     st.builds(RegisterTable, names, tables, columns, st.just(()) | columns),
     st.sampled_from([ShowTables(), ShowJobs(), ShowEvents()]),
     st.sampled_from([UnregisterTable, CancelJob, PauseJob]).flatmap(lambda kind: st.builds(kind, names, flags)),
-    st.sampled_from([DropView, DropReplica, DropJob]).flatmap(lambda kind: st.builds(kind, names, flags, flags)),
-    st.sampled_from([ShowJob, ShowEvents, ResumeJob, ResyncJob, Verify]).flatmap(lambda kind: st.builds(kind, names)),
+    st.sampled_from([DropView, DropReplica, DropIndex, DropJob]).flatmap(
+        lambda kind: st.builds(kind, names, flags, flags)
+    ),
+    st.sampled_from([ShowJob, ShowEvents, ShowViolations, ResumeJob, ResyncJob, Verify]).flatmap(
+        lambda kind: st.builds(kind, names)
+    ),
+    st.builds(ShowIndexes, st.just(()) | columns),
     creates,
     st.builds(Explain, creates, flags),
     st.builds(AlterJob, names, options),
@@ -74,8 +92,9 @@ blanks = st.sampled_from([" ", "\n", "\t \r\n", " /* ; ' */ ", " -- ; `\n"])
 
 
 OfJobs: TypeAlias = (
-    ShowTables | ShowJobs | ShowJob | ShowEvents | PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJob | Verify
-)
+    ShowTables | ShowJobs | ShowJob | ShowEvents | ShowIndexes | ShowViolations
+    | PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJob | Verify
+)  # fmt: skip
 
 
 def written(statement: Statement) -> list[str]:
@@ -92,20 +111,37 @@ def written(statement: Statement) -> list[str]:
         case CreateReplica(name, source, found, if_not_exists):
             made = ["CREATE", "REPLICA", *unless(if_not_exists), ticked(name)]
             return [*made, "FROM", *dotted(source), *having(found)]
+        case CreateIndex():
+            return _written_index(statement)
         case Explain(create, with_sql):
             return ["EXPLAIN", *(["SQL"] if with_sql else []), *written(create)]
         case (
             DropView(name, if_exists, cascade)
             | DropReplica(name, if_exists, cascade)
+            | DropIndex(name, if_exists, cascade)
             | DropJob(name, if_exists, cascade)
         ):
-            kind = {DropView: ["MATERIALIZED", "VIEW"], DropReplica: ["REPLICA"], DropJob: ["JOB"]}[type(statement)]
+            kind = _DROPPED[type(statement)]
             exists, along = ["IF", "EXISTS"] if if_exists else [], ["CASCADE"] if cascade else []
             return ["DROP", *kind, *exists, ticked(name), *along]
         case Query(sql):
             return [sql]
         case _:
             return _written_of_job(statement)
+
+
+_DROPPED = {
+    DropView: ["MATERIALIZED", "VIEW"], DropReplica: ["REPLICA"], DropIndex: ["INDEX"], DropJob: ["JOB"],
+}  # fmt: skip
+
+
+def _written_index(statement: CreateIndex) -> list[str]:
+    unique = ["UNIQUE"] if statement.unique else []
+    made = ["CREATE", *unique, "INDEX", *unless(statement.if_not_exists), ticked(statement.name)]
+    keys = [word for column in statement.columns for word in (",", column)][1:]
+    include = ["INCLUDE", *listed(statement.include)] if statement.include else []
+    where = ["WHERE", statement.where] if statement.where else []
+    return [*made, "ON", *dotted(statement.table), "(", *keys, ")", *include, *where, *having(statement.options)]
 
 
 def _written_of_job(statement: OfJobs) -> list[str]:
@@ -118,6 +154,10 @@ def _written_of_job(statement: OfJobs) -> list[str]:
             return ["SHOW", "JOB", ticked(name)]
         case ShowEvents(job):
             return ["SHOW", "EVENTS", *(["FOR", ticked(job)] if job is not None else [])]
+        case ShowIndexes(table):
+            return ["SHOW", "INDEXES", *(["ON", *dotted(table)] if table else [])]
+        case ShowViolations(name):
+            return ["SHOW", "VIOLATIONS", ticked(name)]
         case PauseJob(name, fill_only):
             return ["PAUSE", "JOB", ticked(name), *(["FILL"] if fill_only else [])]
         case ResumeJob(name):

@@ -1,0 +1,276 @@
+"""A global unique index over a partitioned table under writers, by both methods, against what PostgreSQL offers itself:
+CREATE UNIQUE INDEX CONCURRENTLY over a copy that is not partitioned; and against the way by hand (a trigger, then
+INSERT ... SELECT).
+
+    make bench-index              # ROWS=2000000,10000000 WRITES_PER_S=300 ROUNDS=3
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tidefill import connect
+from tidefill.engine.engine import Engine
+from tidefill.local.postgres import LocalPostgres, local_postgres
+
+ROWS = [int(text) for text in os.environ.get("ROWS", "2000000,10000000").split(",")]
+WRITES_PER_S = int(os.environ.get("WRITES_PER_S", "300"))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+PARTITIONS = 8
+BEFORE_S = 5.0
+LOOKUPS = 200
+RESULTS = Path(__file__).parent / "RESULTS-index.md"
+ROW = "n, mod(n, 8)::int, 'user' || md5(n::text), mod(n, 1000)"
+HEAD = (
+    "rows", "way", "seconds", "ratio", "CPU-s of the server", "ratio", "log, MB", "size, MB", "writers before",
+    "writers during", "lookup, ms",
+)  # fmt: skip
+SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "maintenance_work_mem": "256MB"}
+
+
+@dataclass(slots=True)
+class Latency:
+    """Of single-row transactions, in milliseconds."""
+
+    taken: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if len(self.taken) < 2:
+            return "none"
+        ordered = sorted(self.taken)
+        return f"{statistics.median(ordered):.1f} / {ordered[int(len(ordered) * 0.99)]:.1f} / {ordered[-1]:.0f}"
+
+
+class Writer(threading.Thread):
+    """So many transactions a second, each of one row anywhere in the table."""
+
+    def __init__(self, url: str, table: str, rows: int) -> None:
+        super().__init__(daemon=True)
+        self._connection = psycopg.connect(url, autocommit=True)
+        self._table, self._rows = table, rows
+        self._stopped = threading.Event()
+        self._random = random.Random(1)
+        self.latency = Latency()
+
+    def run(self) -> None:
+        """Until told to stop."""
+        number, begin_s = 0, time.monotonic()
+        while not self._stopped.wait(max(0.0, begin_s + number / WRITES_PER_S - time.monotonic())):
+            number += 1
+            row = self._random.randrange(self._rows)
+            began_s = time.monotonic()
+            self._connection.execute(
+                f"UPDATE {self._table} SET email = 'user' || md5(%s) WHERE id = %s AND region = %s",
+                (f"{row}-{number}", row, row % PARTITIONS),
+            )
+            self.latency.taken.append((time.monotonic() - began_s) * 1000)
+
+    def stop(self) -> None:
+        """And wait for the last one."""
+        self._stopped.set()
+        self.join()
+        self._connection.close()
+
+    def since_last(self) -> Latency:
+        """What was taken since this was asked before."""
+        taken, self.latency = self.latency, Latency()
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One way to an index. `server_s`: seconds of a core of the server; `wal`: bytes of its log; `size`: of entries and
+    key; `stall`: how long the writers' transactions took, before and during."""
+
+    way: str
+    rows: int
+    s: float
+    server_s: float
+    wal: int
+    size: int
+    before: Latency
+    during: Latency
+    lookup_ms: float = 0.0
+
+
+def make_table(shop: psycopg.Connection[Any], rows: int, *, partitioned: bool) -> None:
+    """Table `orders` with so many rows."""
+    shop.execute("DROP TABLE IF EXISTS orders CASCADE")
+    columns = "id bigint, region int, email text, total int, PRIMARY KEY (id, region)"
+    shop.execute(f"CREATE TABLE orders ({columns}){' PARTITION BY LIST (region)' if partitioned else ''}")
+    for part in range(PARTITIONS) if partitioned else ():
+        shop.execute(f"CREATE TABLE orders_{part} PARTITION OF orders FOR VALUES IN ({part})")
+    shop.execute(f"INSERT INTO orders SELECT {ROW} FROM generate_series(0, {rows - 1}) n")
+    shop.execute("VACUUM ANALYZE orders")
+    shop.execute("CHECKPOINT")
+
+
+def server_cpu_s(server: LocalPostgres) -> float:
+    """Seconds of a core that the server's processes have taken, those that ended too."""
+    pid = int((server.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
+    ticks = os.sysconf("SC_CLK_TCK")
+    total = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(words[1]) == pid or int(folder.name) == pid:
+            total += sum(int(word) for word in words[11:15]) / ticks
+    return total
+
+
+def wal_position(shop: psycopg.Connection[Any]) -> int:
+    """Bytes of log that the server has written."""
+    row = shop.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()
+    return int(row[0]) if row else 0
+
+
+@contextmanager
+def writing(server: LocalPostgres, rows: int) -> Iterator[Writer]:
+    """Somebody writes meanwhile."""
+    writer = Writer(server.url(), "orders", rows)
+    writer.start()
+    try:
+        yield writer
+    finally:
+        writer.stop()
+
+
+Build = Callable[[LocalPostgres, psycopg.Connection[Any], Engine], str]
+"""Makes the index, and returns the query of its size."""
+
+
+def measure(way: str, server: LocalPostgres, engine: Engine, rows: int, build: Build, *, partitioned: bool) -> Measured:
+    """Make the table, have it written, build the index."""
+    with psycopg.connect(server.url(), autocommit=True) as shop:
+        make_table(shop, rows, partitioned=partitioned)
+        with writing(server, rows) as writer:
+            time.sleep(BEFORE_S)
+            before = writer.since_last()
+            wal, cpu, began_s = wal_position(shop), server_cpu_s(server), time.monotonic()
+            size = build(server, shop, engine)
+            took_s, during = time.monotonic() - began_s, writer.since_last()
+            wal, cpu = wal_position(shop) - wal, server_cpu_s(server) - cpu
+        found = shop.execute(size).fetchone()
+        lookup_ms = lookup(shop, rows) if way.startswith("tidefill") else 0.0
+        for job in engine.jobs():
+            job.drop()
+        engine.run_once()
+        bytes_of = int(found[0]) if found else 0
+        return Measured(way, rows, took_s, cpu, wal, bytes_of, before, during, lookup_ms)
+
+
+def lookup(shop: psycopg.Connection[Any], rows: int) -> float:
+    """Median milliseconds of a look through the view."""
+    taken = []
+    for number in range(LOOKUPS):
+        began_s = time.monotonic()
+        shop.execute("SELECT id, region FROM by_email WHERE email = 'user' || md5(%s)", (str(number * 7),)).fetchall()
+        taken.append((time.monotonic() - began_s) * 1000)
+    return statistics.median(taken)
+
+
+def by_tidefill(method: str) -> Build:
+    """A global index."""
+
+    def build(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine) -> str:
+        engine.create_index("by_email", "shop.orders", "email", unique=True, method=method).wait(3600)
+        return (
+            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = 'tidefill' AND c.relkind = 'r' AND c.relname LIKE 'ix%'"
+        )
+
+    return build
+
+
+def concurrently(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine) -> str:
+    """What PostgreSQL offers for a table that is not partitioned."""
+    shop.execute("CREATE UNIQUE INDEX CONCURRENTLY by_email ON orders (email)")
+    return "SELECT pg_total_relation_size('by_email')"
+
+
+def by_hand(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine) -> str:
+    """A trigger that keeps a table with a key, then INSERT ... SELECT of all rows. It is not exact: a row that is
+    changed while it is copied may come twice or not at all."""
+    shop.execute("DROP TABLE IF EXISTS by_hand; CREATE TABLE by_hand (email text PRIMARY KEY, id bigint, region int)")
+    shop.execute(
+        "CREATE OR REPLACE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF TG_OP <> 'INSERT' THEN DELETE FROM by_hand WHERE email = OLD.email AND id = OLD.id; END IF; "
+        "IF TG_OP <> 'DELETE' THEN INSERT INTO by_hand VALUES (NEW.email, NEW.id, NEW.region) "
+        "ON CONFLICT DO NOTHING; END IF; RETURN NULL; END $$"
+    )
+    shop.execute(
+        "CREATE TRIGGER by_hand AFTER INSERT OR UPDATE OR DELETE ON orders FOR EACH ROW EXECUTE FUNCTION by_hand()"
+    )
+    shop.execute("INSERT INTO by_hand SELECT email, id, region FROM orders ON CONFLICT DO NOTHING")
+    return "SELECT pg_total_relation_size('by_hand')"
+
+
+WAYS: tuple[tuple[str, Build, bool], ...] = (
+    ("CREATE UNIQUE INDEX CONCURRENTLY, no partitions", concurrently, False),
+    ("tidefill, bulk", by_tidefill("bulk"), True),
+    ("tidefill, initput", by_tidefill("initput"), True),
+    ("by hand: trigger, INSERT ... SELECT", by_hand, True),
+)
+
+
+def page(found: list[Measured]) -> str:
+    """The results as Markdown: medians of the rounds, and ratios to CONCURRENTLY of the same run."""
+    lines = [
+        "# A global unique index under writers", "",
+        f"{PARTITIONS} partitions, {WRITES_PER_S} updates of one key per second, medians of {ROUNDS} rounds; "
+        f"PostgreSQL on {os.cpu_count()} cores, {platform.machine()}. Writers: p50 / p99 / longest, in ms. "
+        f"Made by `make bench-index`.", "",
+        f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}",
+    ]  # fmt: skip
+    for rows in ROWS:
+        base = [one for one in found if one.rows == rows and one.way == WAYS[0][0]]
+        for way, _, _ in WAYS:
+            mine = [one for one in found if one.rows == rows and one.way == way]
+            if not mine:
+                continue
+            s, base_s = (statistics.median(one.s for one in group) for group in (mine, base))
+            cpu, base_cpu = (statistics.median(one.server_s for one in group) for group in (mine, base))
+            middle = sorted(mine, key=lambda one: one.s)[len(mine) // 2]
+            look = f"{middle.lookup_ms:.2f}" if middle.lookup_ms else ""
+            lines.append(
+                f"| {rows:,} | {way} | {s:.1f} | {s / base_s:.1f} | {cpu:.1f} | {cpu / max(base_cpu, 0.01):.1f} | "
+                f"{middle.wal / 1e6:,.0f} | {middle.size / 1e6:,.0f} | {middle.before} | {middle.during} | {look} |"
+            )
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Measure all ways in turn, in each round, and write the page."""
+    found: list[Measured] = []
+    with (
+        local_postgres(SETTINGS) as server,
+        tempfile.TemporaryDirectory() as folder,
+        connect(None, f"{folder}/lake", f"{folder}/store", {"shop": server.url()}) as engine,
+    ):
+        for rows in ROWS:
+            for number in range(ROUNDS):
+                for way, build, partitioned in WAYS:
+                    found.append(measure(way, server, engine, rows, build, partitioned=partitioned))
+                    print(f"round {number + 1}: {found[-1].way}, {rows:,} rows: {found[-1].s:.1f} s", flush=True)
+    text = page(found)
+    RESULTS.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Makes and keeps global indexes over tables of PostgreSQL."""

@@ -1,0 +1,225 @@
+"""Fills the entries: the server reads chunks of the base table by ranges of its primary key, and writes their entries.
+
+Each chunk is one transaction with its checkpoint, so a runner that dies repeats at most one chunk. Chunks may have
+different snapshots, because every change since the install is in a log (bulk), or in the entries (initput).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from tidefill.errors import CommitConflict, NotYet, TidefillError
+from tidefill.indexes.control import CHUNKS, CONTROL, Control
+from tidefill.indexes.entries import WIDE_BYTES, key_bytes, key_index
+from tidefill.indexes.shape import Shape, equal, listed, not_null, same
+from tidefill.jobs.sql_names import identifier
+from tidefill.postgres.index.repair import put_right, unindexable
+from tidefill.postgres.index.session import BAD_VALUE, IndexSession
+
+BATCH_LOCK_MS = 100
+"""How long a batch of initput waits for a writer's row, before it is cut in half."""
+
+PUT_ROWS = 5000
+"""Rows of one batch of initput: a writer that meets one of its entries waits until the batch is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """How far the fill is. `upto`: the primary key of the last row, as texts; None before the first chunk."""
+
+    chunks: int = 0
+    rows: int = 0
+    upto: tuple[str, ...] | None = None
+    is_done: bool = False
+
+
+def filled(session: IndexSession) -> Filled:
+    """What the checkpoints say. The last chunk has no upper bound."""
+    rows = session.all(f"SELECT upto, rows FROM {CHUNKS} WHERE id = %s ORDER BY chunk", (session.shape.id,))
+    if not rows:
+        return Filled()
+    last = rows[-1][0]
+    return Filled(len(rows), sum(count for _, count in rows), None if last is None else tuple(last), last is None)
+
+
+def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int) -> Filled:
+    """Load the entries of the next chunk into a table without a key."""
+    shape = session.shape
+    upto = _upper_bound(session, done, rows)
+    where, values = _range(shape, done.upto, upto)
+    columns = listed(shape.columns)
+    with session.transaction(control) as connection:
+        _checkpoint(connection, shape, done, upto)
+        try:
+            with connection.transaction():
+                count = connection.execute(
+                    f"INSERT INTO {shape.entries} ({columns}) SELECT {listed(shape.columns, 'z.')} FROM {shape.base} t "
+                    f"CROSS JOIN LATERAL {shape.function('of')} (t) z WHERE z.ok AND {where}",
+                    values,
+                ).rowcount
+        except psycopg.DataError as error:
+            raise _bad_row(connection, shape, where, values, error) from error
+        _count(connection, shape, done, count)
+    return Filled(done.chunks + 1, done.rows + count, upto, upto is None)
+
+
+def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) -> Filled:
+    """Put the entries of the next chunk where there are none. Where there is one, the row is put right under locks. A
+    chunk that meets a writer's lock is tried again half as large. The checkpoint comes last: a chunk is done when the
+    last of its rows is, and a repeated put changes nothing."""
+    shape, rows = session.shape, min(rows, PUT_ROWS)
+    while True:
+        upto = _upper_bound(session, done, rows)
+        try:
+            count, conflicts = _put(session, control, *_range(shape, done.upto, upto))
+            break
+        except (NotYet, errors.ProgramLimitExceeded):
+            if rows == 1 and upto is not None:
+                count, conflicts = 1, [upto]
+                break
+            if rows == 1:
+                raise
+            rows //= 2
+    put_right(session, control, conflicts, logged=False)
+    with session.transaction(control) as connection:
+        _checkpoint(connection, shape, done, upto)
+        _count(connection, shape, done, count)
+    return Filled(done.chunks + 1, done.rows + count, upto, upto is None)
+
+
+def _put(session: IndexSession, control: Control, where: str, values: dict[str, Any]) -> tuple[int, list[Any]]:
+    """How many rows there are in the range, and the primary keys of those that met another entry than their own."""
+    shape, columns = session.shape, listed(session.shape.columns)
+    with session.transaction(control) as connection:
+        connection.execute(
+            f"SET LOCAL lock_timeout = '{BATCH_LOCK_MS}ms'; SET LOCAL enable_hashjoin = off; "
+            f"SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; CREATE TEMP TABLE IF NOT EXISTS "
+            f"tf_batch (LIKE {shape.entries} INCLUDING DEFAULTS) ON COMMIT DELETE ROWS"
+        )
+        try:
+            with connection.transaction():
+                count = connection.execute(
+                    f"INSERT INTO tf_batch ({columns}) SELECT {listed(shape.columns, 'z.')} FROM {shape.base} t "
+                    f"CROSS JOIN LATERAL {shape.function('of')} (t) z WHERE z.ok AND {where}",
+                    values,
+                ).rowcount
+        except psycopg.DataError as error:
+            raise _bad_row(connection, shape, where, values, error) from error
+        connection.execute(_put_if_absent(shape))
+        return count, connection.execute(_conflicts(shape)).fetchall()
+
+
+def _put_if_absent(shape: Shape) -> str:
+    """An entry or a tombstone that is there is newer than the batch: it stays. Sorted, so that neighbours are written
+    together, and two who put meet in the same order."""
+    columns = listed(shape.columns)
+    return (
+        f"INSERT INTO {shape.entries} ({columns}) SELECT {columns} FROM tf_batch ORDER BY {listed(shape.k)} "
+        f"ON CONFLICT ({listed(shape.identity)}) DO NOTHING"
+    )
+
+
+def _conflicts(shape: Shape) -> str:
+    """The rows of the batch that have no entry of their own which is identical, included columns too."""
+    by_key = equal(shape.k, "e.", "s.")
+    by_null = f"{equal(shape.d, 'e.', 's.')} AND {same(shape.k, 'e.', 's.')}"
+    images = (f"ROW({listed(shape.i, of)})" for of in ("e.", "s."))
+    identical = f" AND pg_catalog.record_image_eq({', '.join(images)})" if shape.i else ""
+    return (
+        f"SELECT {listed(shape.p, 's.')} FROM tf_batch s WHERE NOT EXISTS (SELECT 1 FROM {shape.entries} e "
+        f"WHERE ((s.d1 IS NULL AND {by_key}) OR (s.d1 IS NOT NULL AND {by_null})) "
+        f"AND {equal(shape.p, 'e.', 's.')} AND NOT e.dead{identical})"
+    )
+
+
+def build_key(session: IndexSession, control: Control) -> bool:
+    """Build the key of the loaded entries, and go on to MERGING. False if keys are equal, or too wide: the entries of
+    such rows are taken out and their primary keys logged, so that the merge judges them as they are by then."""
+    shape = session.shape
+    try:
+        with session.transaction(control, "UPDATE") as connection:
+            connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+            connection.execute(key_index(shape))
+            connection.execute(f"UPDATE {CONTROL} SET state = 'MERGING', step = step + 1 WHERE id = %s", (shape.id,))
+            return True
+    except BAD_VALUE:
+        pass
+    with session.transaction(control) as connection:
+        connection.execute(_take_out(shape, control.body.log or 1))
+    return False
+
+
+def _take_out(shape: Shape, log: int) -> str:
+    keys = listed(shape.k)
+    complete = not_null(shape.k, "")
+    twice = f"SELECT {keys} FROM {shape.entries} WHERE {complete} GROUP BY {keys} HAVING count(*) > 1"
+    equal_keys = f"OR EXISTS (SELECT 1 FROM twice WHERE {equal(shape.k, 'e.', 'twice.')})" if shape.unique else ""
+    return (
+        f"WITH twice AS ({twice}), gone AS (DELETE FROM {shape.entries} e "
+        f"WHERE {key_bytes(shape, 'e.')} > {WIDE_BYTES} {equal_keys} RETURNING {listed(shape.p, 'e.')}) "
+        f"INSERT INTO {shape.log(log)} ({listed(shape.p)}) SELECT * FROM gone"
+    )
+
+
+# Ranges of the primary key.
+
+
+def _upper_bound(session: IndexSession, done: Filled, rows: int) -> tuple[str, ...] | None:
+    """The primary key of the last row of a chunk of that many rows, as texts; None if fewer are left."""
+    shape = session.shape
+    where, values = _range(shape, done.upto, None)
+    names = [f"t.{identifier(column.name)}" for column in shape.primary_key]
+    texts, order = ", ".join(f"{name}::text" for name in names), ", ".join(names)
+    query = f"SELECT {texts} FROM {shape.base} t WHERE {where} ORDER BY {order} OFFSET {max(rows, 1) - 1} LIMIT 1"
+    found = session.one(query, values)
+    return None if found is None else tuple(found)
+
+
+def _range(shape: Shape, after: tuple[str, ...] | None, upto: tuple[str, ...] | None) -> tuple[str, dict[str, Any]]:
+    """A condition on the base row `t`: its primary key lies after the one and not after the other."""
+    key = f"({', '.join(f't.{identifier(column.name)}' for column in shape.primary_key)})"
+    parts, values = ["true"], dict[str, Any]()
+    for name, sign, bound in (("after", ">", after), ("upto", "<=", upto)):
+        if bound is not None:
+            casts = ", ".join(f"%({name}{at})s::{column.type}" for at, column in enumerate(shape.primary_key))
+            parts.append(f"{key} {sign} ({casts})")
+            values |= {f"{name}{at}": text for at, text in enumerate(bound)}
+    return " AND ".join(parts), values
+
+
+def _checkpoint(connection: psycopg.Connection[Any], shape: Shape, done: Filled, upto: tuple[str, ...] | None) -> None:
+    """Comes first in the transaction of a load: a repeated attempt fails before it loads."""
+    try:
+        connection.execute(
+            f"INSERT INTO {CHUNKS} (id, chunk, upto, rows) VALUES (%s, %s, %s, 0)",
+            (shape.id, done.chunks, None if upto is None else list(upto)),
+        )
+    except errors.UniqueViolation as error:
+        raise CommitConflict(f"this chunk of {shape.name} was filled before") from error
+
+
+def _count(connection: psycopg.Connection[Any], shape: Shape, done: Filled, rows: int) -> None:
+    connection.execute(f"UPDATE {CHUNKS} SET rows = %s WHERE id = %s AND chunk = %s", (rows, shape.id, done.chunks))
+
+
+def _bad_row(
+    connection: psycopg.Connection[Any], shape: Shape, where: str, values: dict[str, Any], error: psycopg.Error
+) -> TidefillError:
+    """The first row of the chunk whose key cannot be computed; NotYet if somebody has mended it meanwhile."""
+    names = ", ".join(f"t.{identifier(column.name)}" for column in shape.primary_key)
+    for key in connection.execute(f"SELECT {names} FROM {shape.base} t WHERE {where}", values).fetchall():
+        try:
+            with connection.transaction():
+                connection.execute(_at(shape), key)
+        except psycopg.DataError as reason:
+            return unindexable(shape, key, reason)
+    return NotYet(f"the index {shape.name} met a row that was mended meanwhile", detail=str(error))
+
+
+def _at(shape: Shape) -> str:
+    casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)
+    return f"SELECT * FROM {shape.function('at')} ({casts})"

@@ -1,0 +1,237 @@
+"""Indexes as jobs: explained, built, dropped, by the connections of a project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tidefill.core.reasons import Reason
+from tidefill.errors import BadInput, NotOurs, NotYet, TidefillError, Unavailable, UpstreamReplaced
+from tidefill.indexes.control import CONTROL
+from tidefill.indexes.shape import Shape, renamed, shape_from_text, shape_to_text
+from tidefill.indexes.states import Body, Method
+from tidefill.jobs.definitions import IndexDefinition, job_from_text
+from tidefill.jobs.resources import Resource
+from tidefill.jobs.row import Doing, Job
+from tidefill.ports.clock import Clock
+from tidefill.ports.machine import Finish, Step, Wait
+from tidefill.postgres.connections import Databases, Source
+from tidefill.postgres.index import looking, removal
+from tidefill.postgres.index.explain import ExplainedIndex
+from tidefill.postgres.index.machine import IndexMachine, waits_for
+from tidefill.postgres.index.session import IndexSession
+from tidefill.postgres.index.survey import Wanted, survey
+from tidefill.postgres.server import PostgresServer
+
+KIND = "index"
+"""Of the resource: `index:connection/id`."""
+
+REMOVE_S = 2.0
+HELD_S = 0.2
+ROW_BYTES = 100
+"""How wide a row is taken to be in a table that was never analyzed."""
+
+_NAMES = """
+SELECT n.nspname, c.relname, (SELECT json_object_agg(a.attnum::text, a.attname) FROM pg_attribute a
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
+"""
+_ROWS = f"""
+SELECT coalesce(sum(
+  CASE WHEN l.reltuples > 0 THEN l.reltuples ELSE pg_relation_size(l.oid) / {ROW_BYTES} END), 0)::bigint
+FROM pg_class l WHERE l.relkind = 'r' AND (l.oid = %s OR l.oid IN (SELECT relid FROM pg_partition_tree(%s)))
+"""
+
+
+@dataclass
+class Indexes:
+    """The indexes of a store. `waited`: whom the removal of an index waits for, by its id."""
+
+    databases: Databases
+    clock: Clock
+    waited: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def source(self, on: str) -> Source:
+        """The table that is meant. Raises BadInput if it is not of a connection."""
+        found = self.databases.source(on)
+        if found is None:
+            known = ", ".join(self.databases.names)
+            raise BadInput(
+                f"{on} is not a table of a connection",
+                detail=f"The connections are {known}." if known else "There are no connections.",
+                hint="An index is made on a table of PostgreSQL: name it connection.schema.table.",
+            )
+        return found
+
+    def explain(
+        self,
+        name: str,
+        on: str,
+        columns: Sequence[str],
+        include: Sequence[str],
+        where: str,
+        method: str,
+        *,
+        unique: bool,
+    ) -> ExplainedIndex:
+        """What an index would be. Raises the first reason why it cannot be made."""
+        source = self.source(on)
+        if method not in (known := [one.value for one in Method]):
+            raise BadInput(f"method is {method!r}", hint=f"There is: {', '.join(known)}.")
+        wanted = Wanted(name, source.schema, source.table, tuple(columns), tuple(include), where, unique)
+        session = self.databases.server(source.connection).session("tidefill survey")
+        try:
+            found = survey(session, wanted, "")
+        finally:
+            session.close()
+        definition = IndexDefinition(
+            source.name, source.connection, tuple(columns), tuple(include), where, unique, method,
+            shape_to_text(found.shape),
+        )  # fmt: skip
+        return ExplainedIndex(name, definition, found.rows, found.leaves, found.notices)
+
+    def build(self, job: Job, definition: IndexDefinition) -> IndexMachine:
+        """The machine of the job's generation. Raises UpstreamReplaced if the table or a column of it is gone."""
+        server, index_id = self.databases.server(definition.connection), self._id(job)
+        shape = _current(server, replace(shape_from_text(definition.shape), id=index_id, name=job.name))
+        session = IndexSession(server, shape, job.lease.fence)
+        resource = Resource(KIND, f"{definition.connection}/{index_id}")
+
+        def rows() -> int:
+            return int(session.one(_ROWS, (shape.relation, shape.relation))[0])
+
+        return IndexMachine(session, self.clock, resource, Method(definition.method), rows)
+
+    def _id(self, job: Job) -> str:
+        return f"ix_{self.databases.mark}_{job.id}_{job.generation}"
+
+    def violations(self, job: Job, definition: IndexDefinition) -> list[tuple[str, int, str]]:
+        """The keys that several rows had when the build failed: key, how many rows, and the first of them."""
+        session = self._session(job, definition, self._id(job))
+        try:
+            if session.control() is None:
+                return []
+            row = session.one(f"SELECT report FROM {CONTROL} WHERE id = %s", (session.shape.id,))
+        finally:
+            session.close()
+        keys = row[0]["keys"] if row is not None and row[0] is not None else []
+        return [(one["key"], one["count"], ", ".join(one["rows"])) for one in keys]
+
+    # Going away.
+
+    def retiring(self, job: Job) -> Retiring | None:
+        """What has to happen before a dropped index is gone; None if the job is no index, or has made nothing."""
+        definition = job_from_text(job.definition)
+        if not isinstance(definition, IndexDefinition):
+            return None
+        made = [one for one in job.resources if one.kind == KIND]
+        return Retiring(self, definition, made) if made else None
+
+    def remove(self, job: Job, resource: Resource) -> None:
+        """Remove an index that this job made, if it is there. Unavailable while writers still run its trigger."""
+        definition = job_from_text(job.definition)
+        index_id = resource.name.partition("/")[2]
+        known = re.fullmatch(rf"ix_\w+_{re.escape(job.id)}_[1-9][0-9]*", index_id)
+        if not known or not isinstance(definition, IndexDefinition):
+            raise NotOurs(f"{resource} is not removed", detail="Its name is not one that this job gives.")
+        session = self._session(job, definition, index_id)
+        try:
+            if session.control() is None:
+                return
+            removal.stop(session)
+            if not looking.writers_end(session, REMOVE_S):
+                raise Unavailable(f"the index {job.name} cannot be removed yet", detail=waits_for(session.writers()))
+            removal.clear(session)
+            removal.forget(session)
+        except NotYet as error:
+            raise Unavailable(error.fact, detail=error.detail) from error
+        finally:
+            session.close()
+
+    def _session(self, job: Job, definition: IndexDefinition, index_id: str) -> IndexSession:
+        shape = replace(shape_from_text(definition.shape), id=index_id, name=job.name)
+        return IndexSession(self.databases.server(definition.connection), shape, job.lease.fence)
+
+
+@dataclass(frozen=True, slots=True)
+class Retiring:
+    """A dropped index: its trigger is stopped, then writers that still run it have to end, then all of it goes."""
+
+    indexes: Indexes
+    definition: IndexDefinition
+    made: list[Resource]
+
+    def retire(self, job: Job) -> Step | Wait | Finish:
+        """What is next."""
+        for resource in self.made:
+            found = self._next(job, resource)
+            if not isinstance(found, Finish):
+                return found
+        return Finish()
+
+    def _next(self, job: Job, resource: Resource) -> Step | Wait | Finish:
+        session = self._session(job, resource)
+        try:
+            control = session.control()
+            if control is None:
+                return Finish()
+            if control.body is not Body.ABSENT:
+                return Step(Doing("stopping the trigger", self.indexes.clock.now_s()), (resource, "stop"))
+            writers, waited = session.writers(), self.indexes.waited
+            known = waited.setdefault(session.shape.id, frozenset(one.transaction for one in writers))
+            held = [one for one in writers if one.transaction in known]
+            waited[session.shape.id] = frozenset(one.transaction for one in held)
+            if held:
+                return Wait(Reason.WAITING_FOR_TRANSACTIONS, waits_for(held), for_s=HELD_S)
+            return Step(Doing("removing the index", self.indexes.clock.now_s()), (resource, "clear"))
+        finally:
+            session.close()
+
+    def _session(self, job: Job, resource: Resource) -> IndexSession:
+        return self.indexes._session(job, self.definition, resource.name.partition("/")[2])
+
+    def execute(self, job: Job, plan: Step) -> None:
+        """Stop it, or remove it."""
+        resource, what = plan.work
+        session = self._session(job, resource)
+        try:
+            if what == "stop":
+                removal.stop(session)
+                return
+            removal.clear(session)
+            removal.forget(session)
+            self.indexes.waited.pop(session.shape.id, None)
+        finally:
+            session.close()
+
+    def abandon(self, job: Job, error: TidefillError) -> None:
+        """The machine could not be built: an index that is not public does nothing to writers from now on."""
+        for resource in self.made:
+            session = self._session(job, resource)
+            try:
+                control = session.control()
+                if control is not None and not control.is_public:
+                    removal.stop(session)
+            finally:
+                session.close()
+
+
+def _current(server: PostgresServer, shape: Shape) -> Shape:
+    """The shape with the names that table and columns have now."""
+    session = server.session("tidefill survey")
+    try:
+        found: Any = session.execute(_NAMES, (shape.relation,)).fetchone()
+    finally:
+        session.close()
+    if found is None:
+        raise UpstreamReplaced(
+            f"the table {shape.schema}.{shape.table} is gone, or another one has its name now",
+            hint="Drop the job, and create the index on the table that is there now.",
+        )
+    schema, table, names = found
+    try:
+        return renamed(shape, schema, table, {int(number): name for number, name in names.items()})
+    except KeyError as error:
+        raise UpstreamReplaced(f"a column of {shape.schema}.{shape.table} that the index needs is gone") from error

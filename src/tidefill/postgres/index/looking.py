@@ -1,0 +1,177 @@
+"""Questions of a runner about one index on its server, and the comparison with the base table."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import psycopg
+
+from tidefill.errors import IndexBroken, NameTaken, VerifyFailed
+from tidefill.indexes import checking
+from tidefill.indexes.bodies import trigger_names
+from tidefill.indexes.control import CONTROL, Control
+from tidefill.indexes.shape import LOGS, Shape
+from tidefill.jobs.sql_names import identifier
+from tidefill.postgres.index.session import Holder, IndexSession, told
+
+SWEPT = 5000
+POLL_S = 0.02
+
+_OLDER = f"""
+SELECT '', a.pid, '', a.application_name, a.state, extract(epoch FROM clock_timestamp() - a.xact_start)::float8,
+  left(a.query, 60), NULL
+FROM pg_stat_activity a, {CONTROL} c
+WHERE c.id = %s AND a.pid <> pg_backend_pid() AND a.datname = current_database()
+  AND coalesce(a.backend_type, 'client backend') = 'client backend' AND age(a.backend_xmin) >= age(c.changed::xid)
+"""
+# A plain owner does not see the types of others' sessions. A snapshot whose oldest transaction IS the change does not
+# see what that did.
+_TRIGGERS = """
+SELECT r.relid::regclass::text, n.name, t.tgenabled::text
+FROM (SELECT relid FROM pg_partition_tree(%s) UNION SELECT %s::regclass) r CROSS JOIN unnest(%s::text[]) AS n (name)
+LEFT JOIN pg_trigger t ON t.tgrelid = r.relid AND t.tgname = n.name
+WHERE t.tgenabled IS DISTINCT FROM 'A' LIMIT 1
+"""
+_FUNCTIONS = """
+SELECT count(*) FROM pg_proc p WHERE p.pronamespace = to_regnamespace('tidefill') AND p.proname = ANY (%s)
+"""
+
+
+def tree(session: IndexSession) -> list[str]:
+    """The table and all its partitions, in SQL."""
+    relation = session.shape.relation
+    query = f"SELECT relid::regclass::text FROM pg_partition_tree({relation}) UNION SELECT {relation}::regclass::text"
+    return [name for (name,) in session.all(query)]
+
+
+def logged(session: IndexSession, most: int) -> tuple[int, int]:
+    """How many rows the two logs have, counted no further than `most`."""
+    first, second = (f"(SELECT count(*) FROM (SELECT 1 FROM {session.shape.log(n)} LIMIT {most}) q)" for n in LOGS)
+    row = session.one(f"SELECT {first}, {second}")
+    return int(row[0]), int(row[1])
+
+
+def has_tombstones(session: IndexSession) -> bool:
+    """Whether there are any."""
+    return session.one(f"SELECT 1 FROM {session.shape.entries} WHERE dead LIMIT 1") is not None
+
+
+def sweep(session: IndexSession, control: Control) -> int:
+    """Remove some tombstones; how many."""
+    entries = session.shape.entries
+    with session.transaction(control) as connection:
+        connection.execute("SET LOCAL lock_timeout = '100ms'")
+        some = f"SELECT ctid FROM {entries} WHERE dead LIMIT {SWEPT}"
+        return connection.execute(f"DELETE FROM {entries} WHERE ctid = ANY (ARRAY({some})) AND dead").rowcount
+
+
+def older_snapshots(session: IndexSession) -> list[Holder]:
+    """Those who still read as of a time before the last change of the body: entries may be missing in their
+    snapshot."""
+    return [Holder(*row) for row in session.all(_OLDER, (session.shape.id,))]
+
+
+def writers_end(session: IndexSession, within_s: float) -> bool:
+    """Whether all who write now have ended within that time."""
+    until_s = time.monotonic() + within_s
+    held = {one.transaction for one in session.writers()}
+    while held:
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(POLL_S)
+        held &= {one.transaction for one in session.writers()}
+    return True
+
+
+def validated(session: IndexSession) -> int:
+    """How many entries there are, after they were compared with the base table in one snapshot. Raises VerifyFailed,
+    with up to ten rows that differ."""
+    shape = session.shape
+    with told(f"the index {shape.name}"), session.connection.transaction():
+        session.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        base = session.connection.execute(checking.base_sums(shape)).fetchone()
+        entries = session.connection.execute(checking.entry_sums(shape)).fetchone()
+        if base != entries:
+            found = session.connection.execute(checking.differences(shape)).fetchall()
+            raise VerifyFailed(
+                f"the index {shape.name} differs from its table", detail="\n".join(text for (text,) in found),
+                hint="RESYNC the job to build it anew. Please report it with the log.",
+            )  # fmt: skip
+    assert entries is not None, "an aggregate gives a row"
+    return int(entries[0])
+
+
+def check_whole(session: IndexSession, control: Control | None) -> None:
+    """IndexBroken if a part of a live index is gone or disabled."""
+    shape = session.shape
+    if control is None or not control.is_public:
+        raise _broken(shape, "it was stopped on the server")
+    names = [name.strip('"') for name in trigger_names(shape)]
+    found = session.one(_TRIGGERS, (shape.relation, shape.relation, names))
+    if found is not None:
+        table, name, enabled = found
+        what = "gone" if enabled is None else "not enabled for all writers"
+        raise _broken(shape, f"its trigger {name} on {table} is {what}")
+    functions = [f"{shape.id}_{name}" for name in ("row", "do", "at", "of", "raw", "key")]
+    if session.one(_FUNCTIONS, (functions,))[0] < len(functions):
+        raise _broken(shape, "one of its functions is gone")
+    if session.one("SELECT to_regclass(%s)", (shape.entries,))[0] is None:
+        raise _broken(shape, "its entries are gone")
+
+
+def stopped_by_hand(shape: Shape) -> IndexBroken:
+    """The stop of a build that somebody has ended on the server: nobody begins it again unasked."""
+    return IndexBroken(
+        f"the index {shape.name} was stopped on the server by tidefill.stop",
+        hint="RESUME the job to build it from the beginning, or drop it.",
+    )
+
+
+def _broken(shape: Shape, what: str) -> IndexBroken:
+    return IndexBroken(
+        f"the index {shape.name} is broken: {what}",
+        detail="Writes since then may be missing from it, and duplicates were not refused.",
+        hint="RESYNC the job builds it anew beside the broken one.",
+    )
+
+
+# The view.
+
+
+def view_names(shape: Shape) -> tuple[str, ...]:
+    """The names of the view's columns, in SQL, for key, primary key and included columns; empty for a column that was
+    shown before. An expression is called key, or key_2 and so on."""
+    by_text = {text: one.name for one in shape.used for text in (one.name, identifier(one.name))}
+    names = list[str]()
+    for at, key in enumerate(shape.keys, 1):
+        names.append(by_text.get(key.name, "key" if len(shape.keys) == 1 else f"key_{at}"))
+    names += [column.name for column in (*shape.primary_key, *shape.include)]
+    return tuple("" if name in names[:at] else identifier(name) for at, name in enumerate(names))
+
+
+def check_name(session: IndexSession) -> None:
+    """NameTaken if something else has the name of the view."""
+    shape = session.shape
+    query = (
+        "SELECT c.relkind = 'v' AND EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid "
+        "JOIN pg_class e ON e.oid = d.refobjid JOIN pg_namespace n ON n.oid = e.relnamespace "
+        "WHERE r.ev_class = c.oid AND n.nspname = 'tidefill') FROM pg_class c WHERE c.oid = to_regclass(%s)"
+    )
+    found = session.one(query, (shape.view,))
+    if found is not None and not found[0]:
+        raise NameTaken(
+            f"{shape.view} is there already", detail="The index is read by a view of its name.",
+            hint="Rename what has the name, then RESUME the job.",
+        )  # fmt: skip
+
+
+def grant_view(connection: psycopg.Connection[Any], shape: Shape) -> None:
+    """Whoever may read the table may read the view and the entries behind it."""
+    query = (
+        "SELECT DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END "
+        "FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a WHERE c.oid = %s AND a.privilege_type = 'SELECT'"
+    )
+    for (role,) in connection.execute(query, (shape.relation,)).fetchall():
+        connection.execute(f"GRANT SELECT ON {shape.view}, {shape.entries} TO {role}")
+        connection.execute(f"GRANT USAGE ON SCHEMA tidefill TO {role}")

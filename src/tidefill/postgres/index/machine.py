@@ -1,0 +1,404 @@
+"""The machine of an index: the runner's loop over the states of `indexes/`.
+
+What is true is the control row and the checkpoints on the server. Each step is one transaction there that compares the
+runner's fence, so a crash at any line is the same as an error at that line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from psycopg import errors
+
+from tidefill.core import throttle
+from tidefill.core.keys import Key
+from tidefill.core.reasons import Reason
+from tidefill.core.throttle import Bucket
+from tidefill.errors import NotYet, TidefillError, Unavailable, VerifyFailed
+from tidefill.indexes import checking
+from tidefill.indexes.bodies import shared_function, truncate_function
+from tidefill.indexes.control import CONTROL, Control, install
+from tidefill.indexes.next_action import (
+    Action,
+    Advance,
+    BuildKey,
+    Clear,
+    CutOver,
+    Drain,
+    FillChunk,
+    Held,
+    Install,
+    Look,
+    Merge,
+    Next,
+    Ready,
+    Sweep,
+    Validate,
+    next_action,
+)
+from tidefill.indexes.shape import Shape
+from tidefill.indexes.states import Body, Method, State, other_log
+from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.resources import Resource
+from tidefill.jobs.row import Doing, Job
+from tidefill.ports.clock import Clock
+from tidefill.ports.frames import Compared
+from tidefill.ports.machine import (
+    Finish,
+    Outcome,
+    PartReport,
+    Plan,
+    Publish,
+    Report,
+    Round,
+    Standing,
+    Step,
+    Verify,
+    Wait,
+)
+from tidefill.postgres.index import filling, looking, removal, repair
+from tidefill.postgres.index.filling import Filled
+from tidefill.postgres.index.session import Holder, IndexSession, told
+
+CHUNK_ROWS = 50_000
+LOG_ROWS_MAX = 500
+"""What a cut-over merges under the table lock: well below 100 ms."""
+
+HELD_S = 0.05
+LOCK_S = 0.2
+LOOK_S = 30.0
+"""How often a live index is looked at: whether its parts are all there."""
+
+ABANDON_S = 2.0
+"""How long a failing job waits for its barrier, to take its tables away at once; else they go with RESUME or DROP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The control row and the checkpoints, as they were read last. `control` None: nothing is installed."""
+
+    control: Control | None = None
+    filled: Filled = field(default_factory=Filled)
+
+
+class IndexMachine:
+    """One generation of one index. `rows`: about how many rows the table has."""
+
+    def __init__(
+        self, session: IndexSession, clock: Clock, resource: Resource, method: Method, rows: Callable[[], int]
+    ) -> None:
+        self.resources: tuple[Resource, ...] = (resource,)
+        self._session = session
+        self._clock = clock
+        self._method = method
+        self._rows = rows
+        self._estimate: int | None = None
+        self._bucket = Bucket(0.0, clock.now_s())
+        self._barrier: tuple[tuple[int, int], frozenset[str]] | None = None
+        self._tries = 0
+        self._fill_s = 0.0
+        self._fill_rows = 0
+        self._older: list[Holder] = []
+
+    @property
+    def _shape(self) -> Shape:
+        return self._session.shape
+
+    def prepare(self, job: Job) -> None:
+        """Make what all indexes of the server share, and take the index over from an older runner."""
+        self._session.prepare()
+        self._session.take_over()
+        self._barrier = None
+
+    def recover(self, job: Job, last: Truth | None) -> Outcome[Truth]:
+        """What control row and checkpoints say."""
+        truth = self._truth()
+        return Outcome(truth, ahead=truth.control is not None and self._anchor(truth) != job.anchor)
+
+    def _truth(self) -> Truth:
+        control = self._session.control()
+        return Truth() if control is None else Truth(control, filling.filled(self._session))
+
+    # Planning.
+
+    def plan(self, job: Job, truth: Truth, round: Round) -> Plan:
+        """Look at the server, then decide."""
+        if job.life is Life.PAUSED:
+            return Wait(Reason.PAUSED)
+        if job.published == job.generation:
+            return self._plan_live(truth)
+        if truth.control is not None and truth.control.by_hand:
+            raise looking.stopped_by_hand(self._shape)
+        held = self._held(truth.control)
+        planned = next_action(self._look(truth, bool(held)))
+        match planned:
+            case Held():
+                return Wait(Reason.WAITING_FOR_TRANSACTIONS, waits_for(held or self._older), for_s=HELD_S)
+            case Ready():
+                return self._finishing(job)
+            case FillChunk() if (wait := self._throttled(job, round.now_s)) is not None:
+                return wait
+            case CutOver() if not self._session.is_quiet():
+                self._tries += 1
+                return Wait(Reason.TABLE_LOCK, waits_for(self._session.writers()), for_s=LOCK_S)
+            case _:
+                return Step(self._doing(planned, truth), planned)
+
+    def _plan_live(self, truth: Truth) -> Plan:
+        """A published index is shown, if a crash came before that. Then a runner looks now and then if all is there
+        and removes tombstones."""
+        control = self._session.control()
+        if control is not None and control.state is State.READ_WRITE_AND_DELETE and not control.is_public:
+            return Publish()
+        looking.check_whole(self._session, control)
+        if looking.has_tombstones(self._session):
+            return Step(self._doing(Sweep(), truth), Sweep())
+        return Wait(Reason.IDLE, for_s=LOOK_S)
+
+    def _finishing(self, job: Job) -> Plan:
+        return Verify(rows=1) if job.life is Life.VERIFYING else Finish()
+
+    def _held(self, control: Control | None) -> list[Holder]:
+        """Those who write since before the last change of state. The set is taken once per change, after its commit;
+        a new runner takes it again, and so does a new session: a restarted server has other numbers for prepared
+        transactions."""
+        if control is None:
+            return []
+        writers, change = self._session.writers(), (control.step, self._session.opened)
+        if self._barrier is None or self._barrier[0] != change:
+            self._barrier = (change, frozenset(one.transaction for one in writers))
+        now = [one for one in writers if one.transaction in self._barrier[1]]
+        self._barrier = (change, frozenset(one.transaction for one in now))
+        return now
+
+    def _look(self, truth: Truth, held: bool) -> Look:
+        control = truth.control
+        if control is None:
+            return Look(None)
+        logged, tombstones = (0, 0), False
+        if control.state in (State.MERGING, State.DRAINING) or (
+            control.state is State.BACKFILLING and truth.filled.is_done
+        ):
+            logged = looking.logged(self._session, LOG_ROWS_MAX + 1)
+        self._older = []
+        if control.state is State.READ_WRITE_AND_DELETE and not control.is_public:
+            tombstones, self._older = looking.has_tombstones(self._session), looking.older_snapshots(self._session)
+        filled = truth.filled.is_done
+        return Look(control, held, filled, logged, LOG_ROWS_MAX, tombstones, self._tries, bool(self._older))
+
+    def _chunk_rows(self, job: Job) -> int:
+        rows, limit = job.settings.chunk_rows or CHUNK_ROWS, job.settings.rate_limit
+        return rows if limit is None else max(1, min(rows, limit))
+
+    def _throttled(self, job: Job, now_s: float) -> Wait | None:
+        """What a fill waits for, if it must: a pause of the fill, or the rate limit."""
+        if job.knobs().fill_paused:
+            return Wait(Reason.FILL_PAUSED)
+        rows, limit = self._chunk_rows(job), job.settings.rate_limit
+        self._bucket = throttle.refill(self._bucket, now_s, limit, rows)
+        if throttle.chunks_allowed(self._bucket, limit, rows, 1):
+            return None
+        return Wait(Reason.RATE_LIMIT, for_s=throttle.wait_s(self._bucket, limit, rows))
+
+    def _doing(self, planned: Next, truth: Truth) -> Doing:
+        chunks = 1 if isinstance(planned, FillChunk) else 0
+        return Doing(_WORDS[type(planned)], self._clock.now_s(), chunks, truth.filled.rows)
+
+    # Doing.
+
+    def execute(self, job: Job, truth: Truth, plan: Step | Verify | Publish) -> Outcome[Truth]:
+        """One transaction on the server."""
+        match plan:
+            case Step(work=work):
+                events = self._act(job, truth, work)
+                return Outcome(self._truth(), made=isinstance(work, Install), events=events)
+            case Verify():
+                assert truth.control is not None, "only what is there is published"
+                return Outcome(truth, compared=Compared(truth.control.rows))
+            case Publish(tries=True):
+                looking.check_name(self._session)
+                return Outcome(truth)
+            case Publish():
+                self._show(self._session.control())
+                return Outcome(self._truth())
+            case never:
+                assert_never(never)
+
+    def _act(self, job: Job, truth: Truth, action: Action) -> tuple[str, ...]:
+        session = self._session
+        if isinstance(action, Install):
+            return self._install()
+        control = truth.control
+        assert control is not None, "only an install comes without a control row"
+        match action:
+            case Advance(state, body):
+                self._advance(control, state, body)
+                return (f"{control.state.value} -> {state.value}",) if state is not control.state else ()
+            case FillChunk():
+                self._fill(job, control, truth.filled)
+            case BuildKey():
+                return ("BACKFILLING -> MERGING",) if filling.build_key(session, control) else ()
+            case Merge(log):
+                repair.merge(session, control, log)
+            case CutOver():
+                return self._cut_over(control)
+            case Drain():
+                repair.drain(session, control)
+            case Validate():
+                self._validate(control)
+                return ("VALIDATING -> READ_WRITE_AND_DELETE",)
+            case Sweep():
+                looking.sweep(session, control)
+            case Clear():
+                removal.clear(session)
+                removal.forget(session)
+                session.prepare()
+                return ("what the last attempt had left is removed",)
+            case never:
+                assert_never(never)
+        return ()
+
+    def _install(self) -> tuple[str, ...]:
+        session, shape = self._session, self._shape
+        tree = looking.tree(session)
+        try:
+            with told(f"the index {shape.name}"):
+                done = session.locked(install(shape, self._method, session.fence, tree))
+        except errors.UniqueViolation:
+            done = False
+        except TidefillError as error:
+            if isinstance(error.__cause__, (errors.UndefinedTable, errors.InvalidSchemaName)):
+                raise Unavailable("the schema of Tidefill is being removed on the server", detail=str(error)) from error
+            raise
+        if not done:
+            raise NotYet(f"the table {shape.table} is busy", detail=waits_for(session.writers()))
+        return ("installed",)
+
+    def _advance(self, control: Control, state: State, body: Body, rows: int = 0) -> None:
+        """`changed` is the transaction of the last change of the body: publishing waits for older snapshots."""
+        shape = self._shape
+        with self._session.transaction(control, "UPDATE") as connection:
+            changed = ""
+            if body is not control.body:
+                connection.execute(shared_function(shape, body))
+                changed = ", changed = pg_current_xact_id()"
+            connection.execute(
+                f"UPDATE {CONTROL} SET state = %s, body = %s, step = step + 1, rows = %s{changed} WHERE id = %s",
+                (state.value, body.value, rows, shape.id),
+            )
+
+    def _fill(self, job: Job, control: Control, done: Filled) -> None:
+        began_s = self._clock.now_s()
+        fill = filling.fill_chunk if control.method is Method.BULK else filling.put_chunk
+        after = fill(self._session, control, done, self._chunk_rows(job))
+        self._fill_s += max(0.0, self._clock.now_s() - began_s)
+        self._fill_rows += after.rows - done.rows
+        self._bucket = throttle.spend(self._bucket, after.rows - done.rows)
+
+    def _cut_over(self, control: Control) -> tuple[str, ...]:
+        """Where the log is too long, or rows are in conflict, the logs are exchanged and drained once more."""
+        why = repair.try_cut_over(self._session, LOG_ROWS_MAX)
+        if not why:
+            self._tries = 0
+            return ("MERGING -> VALIDATING",)
+        self._tries += 1
+        if why != "lock":
+            self._advance(control, State.MERGING, other_log(control.body))
+        return ()
+
+    # Validation and what follows.
+
+    def _validate(self, control: Control) -> None:
+        """Compare entries and base in one snapshot, then let the index be READ_WRITE_AND_DELETE."""
+        rows = looking.validated(self._session)
+        body = Body.READ_WRITE_AND_DELETE
+        self._advance(control, State.READ_WRITE_AND_DELETE, body, rows)
+
+    def _show(self, control: Control | None) -> None:
+        if control is None or control.is_public or control.state is not State.READ_WRITE_AND_DELETE:
+            return
+        with self._session.transaction(control, "UPDATE") as connection:
+            connection.execute(truncate_function(self._shape, public=True))
+            connection.execute(checking.view(self._shape, looking.view_names(self._shape)))
+            looking.grant_view(connection, self._shape)
+            connection.execute(
+                f"UPDATE {CONTROL} SET is_public = true, step = step + 1 WHERE id = %s", (self._shape.id,)
+            )
+
+    # Telling.
+
+    def report(self, job: Job, truth: Truth) -> Report:
+        """How far the fill is, and the state."""
+        rows_of = max(self._estimated(), truth.filled.rows)
+        done = truth.control is not None and truth.filled.is_done
+        rate = self._fill_rows / self._fill_s if self._fill_s > 0 else 0.0
+        phase = "" if truth.control is None else truth.control.state.value
+        part = PartReport(self._shape.name, phase, truth.filled.rows, rows_of)
+        return Report(self._anchor(truth), done, truth.filled.rows, rows_of, rate, parts=(part,))
+
+    def _anchor(self, truth: Truth) -> str:
+        state = None if truth.control is None else truth.control.state.value
+        return json.dumps({"index": self._shape.id, "state": state, "rows": truth.filled.rows})
+
+    def _estimated(self) -> int:
+        if self._estimate is None:
+            self._estimate = self._rows()
+        return self._estimate
+
+    def standing(self) -> Standing:
+        """An index lags behind nothing: writers keep it."""
+        return Standing()
+
+    def release(self, truth: Truth, released: str = "") -> None:
+        """No source keeps anything for an index."""
+
+    def abandon(self, job: Job, error: TidefillError) -> None:
+        """A job that failed must not refuse writers, nor log without end: an index that is not public does nothing from
+        now on, and its tables go. A public one keeps working, whatever is wrong with it."""
+        control = self._session.control()
+        if control is None or control.is_public:
+            return
+        removal.stop(self._session)
+        if looking.writers_end(self._session, ABANDON_S):
+            removal.clear(self._session)
+
+    def compare(self, job: Job, after: Key | None, rows: int) -> Compared:
+        """Compare entries and base now."""
+        control = self._session.control()
+        if control is None or control.state not in (State.VALIDATING, State.READ_WRITE_AND_DELETE):
+            raise NotYet(f"{job.name} has nothing to verify yet")
+        try:
+            return Compared(looking.validated(self._session))
+        except VerifyFailed as error:
+            return Compared(0, tuple(error.detail.splitlines()))
+
+    def rest(self) -> None:
+        """A session between two turns holds no lock and no snapshot."""
+
+    def close(self) -> None:
+        """End the session."""
+        self._session.close()
+
+
+def waits_for(holders: list[Holder]) -> str:
+    """The transactions by name."""
+    shown = [str(one) for one in {one.transaction: one for one in holders}.values()]
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    return f"transactions that began earlier to end: {'; '.join(shown[:3])}{more}" if shown else ""
+
+
+_WORDS = {
+    Install: "installing",
+    Advance: "changing the state",
+    FillChunk: "fill",
+    BuildKey: "building the key",
+    Merge: "merging the log",
+    CutOver: "cutting over",
+    Drain: "draining the log",
+    Validate: "verify",
+    Sweep: "removing tombstones",
+    Clear: "removing the last attempt",
+}

@@ -1,0 +1,147 @@
+"""Takes an index away from its server: first it stops doing anything to writers, then, when none of them runs an older
+body any more, its tables, functions and triggers go.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors
+
+from tidefill.errors import Fenced, NotYet
+from tidefill.indexes.bodies import trigger_names
+from tidefill.indexes.control import CHUNKS, CONTROL, LOCK_MS, TAKEN_OVER
+from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
+from tidefill.indexes.states import Body
+from tidefill.jobs.sql_names import identifier
+from tidefill.postgres.index.session import IndexSession, told
+
+FUNCTIONS = ("row", "truncate", "do", "merge", "slow", "leaf", "at", "of", "raw", "try", "key")
+"""In an order in which each can be dropped."""
+
+_TREE = "SELECT relid::regclass::text FROM pg_partition_tree({relation}) UNION SELECT {relation}::regclass::text"
+
+
+def stop(session: IndexSession) -> None:
+    """Have the trigger do nothing from now on. Needs no lock on the table. The fence is not asked: whoever drops the
+    job may stop what an older runner still does."""
+    name = session.shape.id
+    with told(f"the index {session.shape.name}"), session.connection.transaction():
+        session.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")
+        row = session.connection.execute(f"SELECT stops FROM {CONTROL} WHERE id = %s FOR UPDATE", (name,)).fetchone()
+        if row is None:
+            return
+        if base_is_there(session):
+            session.connection.execute(row[0])
+        session.connection.execute(
+            f"UPDATE {CONTROL} SET state = 'ABSENT', body = 'ABSENT', step = step + 1, is_public = false, "
+            f"by_hand = false, fence = %s, changed = pg_current_xact_id() WHERE id = %s",
+            (session.fence, name),
+        )
+
+
+def base_is_there(session: IndexSession) -> bool:
+    """Whether the base table still exists. DROP TABLE ... CASCADE takes triggers and functions along."""
+    query = "SELECT 1 FROM pg_class WHERE oid = %s"
+    return session.connection.execute(query, (session.shape.relation,)).fetchone() is not None
+
+
+def clear(session: IndexSession) -> None:
+    """Remove everything but the control row and its report. The trigger has been stopped, and its barrier has passed.
+    Dropping a trigger needs the table for a moment: NotYet if that cannot be had now."""
+    shape = session.shape
+    control = session.control()
+    if control is None:
+        return  # it is the last to go
+    if control.body is not Body.ABSENT:
+        raise NotYet(f"the index {shape.name} still works")
+    drop_view(session)
+    tables = ", ".join((shape.entries, *map(shape.log, LOGS)))
+    _remove(session, f"DROP TABLE IF EXISTS {tables}; DELETE FROM {CHUNKS} WHERE id = {literal(shape.id)}")
+    _drop_triggers(session)
+    _remove(session, _drop_functions(shape))
+
+
+def _remove(session: IndexSession, statement: str, *, locks: bool = False) -> bool:
+    """Execute it in ONE statement with a look at the control row, which it holds: a runner that was taken over must not
+    remove what the next one has made. `locks`: it needs the table; False if that cannot be had now."""
+    fenced = _fenced(session.shape, session.fence, statement)
+    with told(f"the index {session.shape.name}"):
+        try:
+            if locks:
+                return session.locked(fenced)
+            session.connection.execute(fenced)
+            return True
+        except psycopg.Error as error:
+            if error.sqlstate == TAKEN_OVER:
+                raise Fenced(f"another runner has taken the index {session.shape.name} over") from error
+            raise
+
+
+def _fenced(shape: Shape, fence: int, statement: str) -> str:
+    mine = f"SELECT 1 FROM {CONTROL} WHERE id = {literal(shape.id)} AND fence <= {fence} AND body = 'ABSENT' FOR UPDATE"
+    refusal = f"RAISE EXCEPTION 'taken over' USING ERRCODE = '{TAKEN_OVER}'"
+    held = f"PERFORM x FROM ({mine}) q (x); IF NOT FOUND THEN {refusal}; END IF;"
+    return f"DO {literal(f'BEGIN {held} EXECUTE {literal(statement)}; END')}"
+
+
+def _drop_triggers(session: IndexSession) -> None:
+    """One table at a time: a trigger of a partition would keep the lock of the table before it. Those of rows go with
+    the root's."""
+    shape = session.shape
+    if not base_is_there(session):
+        return
+    tree = [name for (name,) in session.all(_TREE.format(relation=shape.relation))]
+    (base,) = session.one("SELECT %s::regclass::text", (shape.relation,))
+    truncate = identifier(f"!{shape.id}_truncate")
+    drops = [f"DROP TRIGGER IF EXISTS {truncate} ON {table}" for table in tree]
+    drops += [f"DROP TRIGGER IF EXISTS {name} ON {base}" for name in trigger_names(shape)]
+    for statement in drops:
+        if not _remove(session, statement, locks=True):
+            raise NotYet(f"the index {shape.name} cannot be taken off {base} now", detail="The table is being written.")
+
+
+def _drop_functions(shape: Shape) -> str:
+    names = ", ".join(f"'{shape.id}_{name}'" for name in FUNCTIONS)
+    order = ", ".join(f"'{shape.id}_{name}'" for name in FUNCTIONS)
+    return (
+        f"DO $$ DECLARE r record; BEGIN FOR r IN SELECT p.oid::regprocedure::text AS f FROM pg_proc p "
+        f"WHERE p.pronamespace = to_regnamespace('{SCHEMA}') AND p.proname IN ({names}) "
+        f"ORDER BY array_position(ARRAY[{order}], p.proname::text) LOOP "
+        f"EXECUTE 'DROP FUNCTION IF EXISTS ' || r.f || ' CASCADE'; END LOOP; END $$"
+    )
+
+
+def forget(session: IndexSession) -> None:
+    """Remove the control row, and the schema if nothing else is in it."""
+    with told(f"the index {session.shape.name}"):
+        session.connection.execute(f"DELETE FROM {CONTROL} WHERE id = %s", (session.shape.id,))
+        try:
+            with session.connection.transaction():
+                session.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")
+                session.connection.execute(f"LOCK TABLE {CONTROL} IN ACCESS EXCLUSIVE MODE")
+                left = session.connection.execute(f"SELECT count(*) FROM {CONTROL}").fetchone()
+                if left == (0,):
+                    session.connection.execute(f"DROP TABLE {CONTROL}, {CHUNKS}")
+                    session.connection.execute(f"DROP FUNCTION {SCHEMA}.stop")
+                    session.connection.execute(f"DROP SCHEMA {SCHEMA}")
+        except (errors.LockNotAvailable, errors.DependentObjectsStillExist, errors.InsufficientPrivilege):
+            return  # somebody else uses it
+
+
+def drop_view(session: IndexSession) -> None:
+    """Remove the view that users read, if it is there and shows this index."""
+    shape = session.shape
+    with told(f"the index {shape.name}"):
+        found = session.connection.execute(
+            "SELECT 1 FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid AND d.classid = 'pg_rewrite'::regclass "
+            "WHERE r.ev_class = to_regclass(%s) AND d.refobjid = to_regclass(%s)",
+            (shape.view, shape.entries),
+        ).fetchone()
+        if found is not None:
+            session.connection.execute(f"SET lock_timeout = '{LOCK_MS}ms'")
+            try:
+                session.connection.execute(f"DROP VIEW IF EXISTS {shape.view}")
+            except errors.DependentObjectsStillExist as error:
+                raise NotYet(f"something of yours reads {shape.view}", detail=str(error.diag.message_detail)) from error
+            finally:
+                session.connection.execute("SET lock_timeout = 0")

@@ -1,0 +1,272 @@
+"""An index is a job like any other: created by SQL, run by the runner, paused, failed, resumed, built anew, dropped."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import tidefill
+from tests.postgres.harness import Postgres
+from tidefill.engine.engine import Engine
+from tidefill.errors import (
+    BadInput,
+    InvalidSetting,
+    JobFailed,
+    NameTaken,
+    TidefillError,
+    UnsupportedKey,
+    UnsupportedQuery,
+    UpstreamUnfit,
+)
+from tidefill.testing.turns import turns
+
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def engine(postgres: Postgres, table: str, tmp_path: Path) -> Iterator[Engine]:
+    with tidefill.connect(None, tmp_path / "lake", tmp_path / "store", {"shop": postgres.server.url()}) as made:
+        yield made
+        for job in made.jobs():
+            job.drop()
+        made.run_once(ends_soon())
+        assert not made.uses_spark
+
+
+@pytest.fixture
+def table(postgres: Postgres) -> Iterator[str]:
+    """A table with 1,000 rows in two partitions."""
+    name = f"orders_{uuid.uuid4().hex[:8]}"
+    columns = "id int, region int, email text, note text, PRIMARY KEY (id, region)"
+    postgres.execute(f"CREATE TABLE {name} ({columns}) PARTITION BY LIST (region)")
+    for region in (0, 1):
+        postgres.execute(f"CREATE TABLE {name}_{region} PARTITION OF {name} FOR VALUES IN ({region})")
+    postgres.execute(f"INSERT INTO {name} SELECT n, n % 2, 'u' || n FROM generate_series(1, 1000) n")
+    yield name
+    postgres.execute(f"DROP TABLE {name} CASCADE")
+
+
+def made_on_the_server(postgres: Postgres, table: str) -> tuple[int, object]:
+    """How many triggers of ours the table has, and the schema of ours."""
+    triggers = f"SELECT count(*) FROM pg_trigger WHERE tgname LIKE '!%' AND tgrelid = '{table}'::regclass"
+    ((count,),) = postgres.execute(triggers)
+    ((schema,),) = postgres.execute("SELECT to_regnamespace('tidefill')")
+    return count, schema
+
+
+def test_it_lives_from_create_to_drop(engine: Engine, postgres: Postgres, table: str) -> None:
+    told = engine.execute(f"CREATE UNIQUE INDEX ix_{table} ON shop.public.{table} (email)")
+    assert "created" in told.message
+    job = engine.job(f"ix_{table}").wait(WAIT_S)
+    assert postgres.execute(f"SELECT id, region FROM ix_{table} WHERE email = 'u7'") == [(7, 1)]
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        postgres.execute(f"INSERT INTO {table} VALUES (5000, 0, 'u7')")
+    status = job.status()
+    assert (status.kind, status.state, status.phase, status.percent) == ("index", "live", "READ_WRITE_AND_DELETE", 100)
+    rows = engine.execute(f"SHOW INDEXES ON shop.{table}").rows
+    assert [row[:3] for row in rows] == [(f"ix_{table}", f"shop.public.{table}", "email")]
+    assert "equal to a recompute, 1000 rows" in engine.execute(f"VERIFY ix_{table}").message
+    assert engine.execute(f"CREATE UNIQUE INDEX ix_{table} ON shop.{table} (email)").jobs == (job,)
+    engine.execute(f"DROP INDEX ix_{table}")
+    engine.run_once(ends_soon())
+    assert made_on_the_server(postgres, table) == (0, None)
+    assert engine.jobs() == []
+
+
+def test_duplicates_fail_it_and_resume_builds_it(engine: Engine, postgres: Postgres, table: str) -> None:
+    postgres.execute(f"INSERT INTO {table} VALUES (2000, 0, 'u1'), (2001, 1, 'u1'), (2002, 0, 'u2')")
+    job = engine.create_index("twice", f"shop.{table}", "email", unique=True)
+    with pytest.raises(JobFailed, match="2 keys"):
+        job.wait(WAIT_S)
+    assert job.violations() == [("(u1)", 3, "(1,1), (2000,0), (2001,1)"), ("(u2)", 2, "(2,0), (2002,0)")]
+    assert engine.execute("SHOW VIOLATIONS twice").rows[0] == ("(u1)", 3, "(1,1), (2000,0), (2001,1)")
+    postgres.execute(f"INSERT INTO {table} VALUES (2003, 0, 'u1')")
+    postgres.execute(f"DELETE FROM {table} WHERE id >= 2000")
+    job.resume()
+    job.wait(WAIT_S)
+    assert job.verify().differences == ()
+    assert job.violations() == []
+
+
+def test_it_is_built_anew_beside_the_old_one(engine: Engine, postgres: Postgres, table: str) -> None:
+    job = engine.create_index("anew", f"shop.{table}", "email", unique=True).wait(WAIT_S)
+    job.resync()
+    job.wait(WAIT_S)
+    assert job.status().generation == 2
+    assert postgres.execute("SELECT count(*) FROM tidefill.indexes") == [(1,)]
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        postgres.execute(f"INSERT INTO {table} VALUES (5000, 0, 'u7')")
+    assert postgres.execute("SELECT count(*) FROM anew") == [(1000,)]
+
+
+def test_a_disabled_trigger_is_found_and_mended_by_resync(engine: Engine, postgres: Postgres, table: str) -> None:
+    job = engine.create_index("broken", f"shop.{table}", "email").wait(WAIT_S)
+    postgres.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL")
+    engine.run_once(ends_soon())
+    failure = job.status().failure
+    assert failure is not None
+    assert failure.code == "INDEX_BROKEN"
+    postgres.execute(f"ALTER TABLE {table} ENABLE TRIGGER ALL")
+    job.resync()
+    job.wait(WAIT_S)
+    assert job.verify().differences == ()
+
+
+def test_it_is_cancelled_in_the_middle(engine: Engine, postgres: Postgres, table: str) -> None:
+    job = engine.create_index("half", f"shop.{table}", "email", chunk_rows=10)
+    turns(engine, 6)
+    assert job.status().phase == "BACKFILLING"
+    assert made_on_the_server(postgres, table)[0] > 0
+    job.cancel()
+    engine.run_once(ends_soon())
+    assert made_on_the_server(postgres, table) == (0, None)
+    assert engine.jobs() == []
+
+
+def test_a_drop_waits_for_those_who_write_and_names_them(engine: Engine, postgres: Postgres, table: str) -> None:
+    job = engine.create_index("held", f"shop.{table}", "email").wait(WAIT_S)
+    with psycopg.connect(postgres.server.url(), application_name="slow writer") as writer:
+        writer.execute(f"UPDATE {table} SET note = 'x' WHERE id = 1")
+        job.drop()
+        turns(engine, 4)
+        status = job.status()
+        assert status.waits_for == "WAITING_FOR_TRANSACTIONS"
+        assert "slow writer" in status.waiting
+    engine.run_once(ends_soon())
+    assert engine.jobs() == []
+    assert made_on_the_server(postgres, table) == (0, None)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_table_that_is_dropped_takes_the_index_along(
+    engine: Engine, postgres: Postgres, table: str, live: bool
+) -> None:  # Y16
+    job = engine.create_index("gone", f"shop.{table}", "email", chunk_rows=10)
+    if live:
+        job.wait(WAIT_S)
+    else:
+        turns(engine, 6)
+    postgres.execute(f"DROP TABLE {table} CASCADE")
+    try:
+        engine.run_once(ends_soon())
+        failure = job.status().failure
+        assert failure is not None
+        job.drop()
+        engine.run_once(ends_soon())
+        assert engine.jobs() == []
+        assert postgres.execute("SELECT to_regnamespace('tidefill')") == [(None,)]
+    finally:
+        postgres.execute(f"CREATE TABLE {table} (id int)")
+
+
+def ends_soon() -> threading.Event:
+    """Set after a minute: a run that does not end is stopped, and the test sees what it has not done."""
+    stop = threading.Event()
+    timer = threading.Timer(WAIT_S, stop.set)
+    timer.daemon = True
+    timer.start()
+    return stop
+
+
+def test_a_pause_holds_it_at_a_chunk(engine: Engine, postgres: Postgres, table: str) -> None:
+    job = engine.create_index("slow", f"shop.{table}", "email", chunk_rows=100)
+    turns(engine, 5)
+    job.pause()
+    turns(engine, 3)
+    rows = job.status().rows
+    assert 0 < rows < 1000
+    turns(engine, 3)
+    assert job.status().rows == rows
+    postgres.execute(f"UPDATE {table} SET email = 'other' WHERE id = 5")
+    job.resume()
+    job.wait(WAIT_S)
+    assert job.verify().differences == ()
+
+
+def test_no_rows_are_filled_at_a_rate_of_none(engine: Engine, table: str) -> None:
+    job = engine.create_index("none", f"shop.{table}", "email", rate_limit=0)
+    turns(engine, 8)
+    assert (job.status().rows, job.status().waits_for) == (0, "RATE_LIMIT")
+    job.alter(rate_limit=None)
+    job.wait(WAIT_S)
+
+
+def test_what_is_explained(engine: Engine, table: str) -> None:
+    rest = "(lower(email)) INCLUDE (note) WHERE id > 5 WITH (method = initput)"
+    found = engine.execute(f"EXPLAIN CREATE UNIQUE INDEX e ON shop.{table} {rest}")
+    assert ("key", "lower(email) (unique, across all partitions)") in found.rows
+    assert isinstance(found.document, dict)
+    document = json.loads(json.dumps(found.document))
+    assert document["columns"] == ["lower(email)"]
+    assert (document["method"], document["partitions"], document["unique"]) == ("initput", 2, True)
+    assert engine.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("nobody.t (email)", BadInput),
+        ("shop.{table} (nothing)", BadInput),
+        ("shop.{table} ((random()))", UnsupportedKey),
+        ("shop.{table} (email) INCLUDE (nothing)", BadInput),
+        ("shop.{table} (email) WHERE email >", BadInput),
+        ("shop.{table} (email) WITH (method = 'other')", BadInput),
+        ("shop.{table} (email) WITH (target_lag = 5)", InvalidSetting),
+        ("shop.{table} (email) WITH (parallelism = 5)", InvalidSetting),
+        ("shop.no_such_table (email)", BadInput),
+        ("shop.pg_catalog.pg_class (relname)", UpstreamUnfit),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_made(
+    engine: Engine, postgres: Postgres, table: str, words: str, error: type[TidefillError]
+) -> None:
+    with pytest.raises(error) as caught:
+        engine.execute(f"CREATE INDEX bad ON {words.format(table=table)}")
+    assert caught.value.hint or caught.value.detail
+    assert engine.jobs() == []
+    assert made_on_the_server(postgres, table) == (0, None)
+
+
+def test_names_that_are_taken(engine: Engine, table: str) -> None:
+    with pytest.raises(NameTaken):
+        engine.create_index(f"{table}_1", f"shop.{table}", "email")
+    engine.create_index("first", f"shop.{table}", "email")
+    with pytest.raises(NameTaken):
+        engine.create_index("first", f"shop.{table}", "id")
+
+
+def test_it_is_not_read_by_spark(engine: Engine, table: str) -> None:
+    engine.create_index("far", f"shop.{table}", "email")
+    with pytest.raises(UnsupportedQuery, match="read on its server"):
+        engine.table("far")
+
+
+def test_a_build_that_is_stopped_on_the_server_is_not_begun_again_unasked(
+    engine: Engine, postgres: Postgres, table: str
+) -> None:
+    job = engine.create_index("halted", f"shop.{table}", "email", chunk_rows=10)
+    turns(engine, 6)
+    assert postgres.execute("SELECT tidefill.stop('halted')") == [(1,)]
+    engine.run_once(ends_soon())
+    failure = job.status().failure
+    assert failure is not None
+    assert (failure.code, "tidefill.stop" in failure.fact) == ("INDEX_BROKEN", True)
+    job.resume()
+    job.wait(WAIT_S)
+    assert job.verify().differences == ()
+
+
+def test_what_is_stopped_on_the_server_refuses_nobody(engine: Engine, postgres: Postgres, table: str) -> None:
+    engine.create_index("stopped", f"shop.{table}", "email", unique=True).wait(WAIT_S)
+    assert postgres.execute("SELECT tidefill.stop('stopped')") == [(1,)]
+    postgres.execute(f"INSERT INTO {table} VALUES (5000, 0, 'u7')")
+    engine.run_once(ends_soon())
+    failure = engine.job("stopped").status().failure
+    assert failure is not None
+    assert failure.code == "INDEX_BROKEN"
