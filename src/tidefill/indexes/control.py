@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from tidefill.indexes.bodies import shared_function, stop_function, stopping, trigger_functions, triggers
 from tidefill.indexes.entries import key_index, row_functions, tables
+from tidefill.indexes.leaves import remember_all
+from tidefill.indexes.leaves import table as leaves_table
 from tidefill.indexes.merging import merge_function, slow_function
 from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
 from tidefill.indexes.states import FIRST, Body, Method, State
@@ -54,6 +56,7 @@ def schema() -> list[str]:
         f"is_public boolean NOT NULL DEFAULT false, by_hand boolean NOT NULL DEFAULT false, report jsonb)",
         f"CREATE TABLE IF NOT EXISTS {CHUNKS} (id text, chunk int, upto text[], rows bigint NOT NULL, "
         f"PRIMARY KEY (id, chunk))",
+        leaves_table(),
         stop_function(),
     ]
 
@@ -76,6 +79,7 @@ def install(shape: Shape, method: Method, fence: int, tree: Sequence[str]) -> st
         *trigger_functions(shape),
         f"LOCK TABLE {shape.base} IN SHARE ROW EXCLUSIVE MODE",
         *triggers(shape, list(tree)),
+        remember_all(shape),
     ]
     return _do("".join(f"EXECUTE {literal(statement)};\n" for statement in statements))
 

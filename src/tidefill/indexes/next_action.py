@@ -20,7 +20,8 @@ class Look:
     """`held`: the barrier of the last change of state still waits for somebody. `is_filled`: all chunks are read.
     `logged`: rows in log 1 and in log 2, counted no further than one above `log_rows_max`, which is what a cut-over
     merges under its lock. `tombstones`: there are some. `tries`: cut-overs in a row that did not get the lock.
-    `older`: somebody still has a snapshot from before the last change of the body."""
+    `older`: somebody still has a snapshot from before the last change of the body. `new_leaf`: a partition that came
+    since the index knows its partitions; `lost_leaf`: one is gone."""
 
     control: Control | None
     held: bool = False
@@ -30,6 +31,8 @@ class Look:
     tombstones: bool = False
     tries: int = 0
     older: bool = False
+    new_leaf: str = ""
+    lost_leaf: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,18 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeIn:
+    """Have the rows of a new partition in the index."""
+
+    leaf: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOrphans:
+    """Remove the entries of partitions that are gone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Remove tombstones."""
 
@@ -97,7 +112,10 @@ class Ready:
     """It is valid, and has only to be shown; or is shown already."""
 
 
-Action: TypeAlias = Install | Advance | FillChunk | BuildKey | Merge | CutOver | Drain | Validate | Sweep | Clear
+OfLeaves: TypeAlias = TakeIn | RemoveOrphans
+Action: TypeAlias = (
+    Install | Advance | FillChunk | BuildKey | Merge | CutOver | Drain | Validate | Sweep | Clear | OfLeaves
+)  # fmt: skip
 Next: TypeAlias = Action | Held | Ready
 
 
@@ -108,6 +126,9 @@ def next_action(look: Look) -> Next:
         return Install()
     if look.held and control.state is not State.BACKFILLING:
         return _while_held(control, look)
+    leaves = _of_leaves(control, look)
+    if leaves is not None:
+        return leaves
     match control.state:
         case State.LOGGING | State.WRITE_AND_DELETE:
             return Advance(State.BACKFILLING, control.body)
@@ -127,6 +148,15 @@ def next_action(look: Look) -> Next:
             return Clear()
         case never:
             assert_never(never)
+
+
+def _of_leaves(control: Control, look: Look) -> OfLeaves | None:
+    """Rows of a new partition can be taken in as soon as writers log or keep entries. Orphans are removed when all
+    chunks are loaded: a later chunk could not bring them back."""
+    if look.new_leaf and control.state not in (State.LOGGING, State.DELETE_ONLY, State.ABSENT):
+        return TakeIn(look.new_leaf)
+    loaded = (State.MERGING, State.DRAINING, State.VALIDATING, State.READ_WRITE_AND_DELETE)
+    return RemoveOrphans() if look.lost_leaf and control.state in loaded else None
 
 
 def _filling(control: Control, look: Look) -> Next:

@@ -220,6 +220,7 @@ def test_a_batch_that_meets_a_lock_is_halved(indexed: Make, monkeypatch: pytest.
         writer.execute("COMMIT")
     assert sizes == [8, 4, 2, 1]
     index.run()
+    assert sizes[4:8] == [1, 2, 4, 8]
     assert index.differences() == []
 
 

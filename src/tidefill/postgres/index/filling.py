@@ -29,12 +29,14 @@ PUT_ROWS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How far the fill is. `upto`: the primary key of the last row, as texts; None before the first chunk."""
+    """How far the fill is. `upto`: the primary key of the last row, as texts; None before the first chunk. `batch`: how
+    many rows a batch of initput had, if it had to be made smaller because of a writer's lock."""
 
     chunks: int = 0
     rows: int = 0
     upto: tuple[str, ...] | None = None
     is_done: bool = False
+    batch: int | None = None
 
 
 def filled(session: IndexSession) -> Filled:
@@ -72,6 +74,7 @@ def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) 
     chunk that meets a writer's lock is tried again half as large. The checkpoint comes last: a chunk is done when the
     last of its rows is, and a repeated put changes nothing."""
     shape, rows = session.shape, min(rows, PUT_ROWS)
+    asked = rows
     while True:
         upto = _upper_bound(session, done, rows)
         try:
@@ -88,7 +91,8 @@ def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) 
     with session.transaction(control) as connection:
         _checkpoint(connection, shape, done, upto)
         _count(connection, shape, done, count)
-    return Filled(done.chunks + 1, done.rows + count, upto, upto is None)
+    smaller = rows if rows < asked else None
+    return Filled(done.chunks + 1, done.rows + count, upto, upto is None, smaller)
 
 
 def _put(session: IndexSession, control: Control, where: str, values: dict[str, Any]) -> tuple[int, list[Any]]:

@@ -35,7 +35,9 @@ from tidefill.indexes.next_action import (
     Merge,
     Next,
     Ready,
+    RemoveOrphans,
     Sweep,
+    TakeIn,
     Validate,
     next_action,
 )
@@ -59,7 +61,7 @@ from tidefill.ports.machine import (
     Verify,
     Wait,
 )
-from tidefill.postgres.index import filling, looking, removal, repair
+from tidefill.postgres.index import filling, looking, partitions, removal, repair
 from tidefill.postgres.index.filling import Filled
 from tidefill.postgres.index.session import Holder, IndexSession, told
 
@@ -102,6 +104,7 @@ class IndexMachine:
         self._fill_s = 0.0
         self._fill_rows = 0
         self._older: list[Holder] = []
+        self._batch: int | None = None
 
     @property
     def _shape(self) -> Shape:
@@ -154,6 +157,10 @@ class IndexMachine:
         if control is not None and control.state is State.READ_WRITE_AND_DELETE and not control.is_public:
             return Publish()
         looking.check_whole(self._session, control)
+        leaves = partitions.changed_leaves(self._session)
+        if leaves.new or leaves.lost:
+            action = TakeIn(leaves.new) if leaves.new else RemoveOrphans()
+            return Step(self._doing(action, truth), action)
         if looking.has_tombstones(self._session):
             return Step(self._doing(Sweep(), truth), Sweep())
         return Wait(Reason.IDLE, for_s=LOOK_S)
@@ -186,11 +193,15 @@ class IndexMachine:
         self._older = []
         if control.state is State.READ_WRITE_AND_DELETE and not control.is_public:
             tombstones, self._older = looking.has_tombstones(self._session), looking.older_snapshots(self._session)
-        filled = truth.filled.is_done
-        return Look(control, held, filled, logged, LOG_ROWS_MAX, tombstones, self._tries, bool(self._older))
+        filled, leaves = truth.filled.is_done, partitions.changed_leaves(self._session)
+        older = bool(self._older)
+        return Look(
+            control, held, filled, logged, LOG_ROWS_MAX, tombstones, self._tries, older, leaves.new, leaves.lost
+        )
 
     def _chunk_rows(self, job: Job) -> int:
         rows, limit = job.settings.chunk_rows or CHUNK_ROWS, job.settings.rate_limit
+        rows = rows if self._batch is None else min(rows, self._batch)
         return rows if limit is None else max(1, min(rows, limit))
 
     def _throttled(self, job: Job, now_s: float) -> Wait | None:
@@ -250,6 +261,11 @@ class IndexMachine:
             case Validate():
                 self._validate(control)
                 return ("VALIDATING -> READ_WRITE_AND_DELETE",)
+            case TakeIn(leaf):
+                return (partitions.take_in(session, control, leaf),)
+            case RemoveOrphans():
+                removed = partitions.remove_orphans(session, control)
+                return (f"a partition is gone; {removed} entries of it were removed",)
             case Sweep():
                 looking.sweep(session, control)
             case Clear():
@@ -296,6 +312,7 @@ class IndexMachine:
         after = fill(self._session, control, done, self._chunk_rows(job))
         self._fill_s += max(0.0, self._clock.now_s() - began_s)
         self._fill_rows += after.rows - done.rows
+        self._batch = after.batch or (2 * self._batch if self._batch else None)  # grows again where nobody is met
         self._bucket = throttle.spend(self._bucket, after.rows - done.rows)
 
     def _cut_over(self, control: Control) -> tuple[str, ...]:
@@ -313,9 +330,14 @@ class IndexMachine:
 
     def _validate(self, control: Control) -> None:
         """Compare entries and base in one snapshot, then let the index be READ_WRITE_AND_DELETE."""
-        rows = looking.validated(self._session)
-        body = Body.READ_WRITE_AND_DELETE
-        self._advance(control, State.READ_WRITE_AND_DELETE, body, rows)
+        try:
+            rows = looking.validated(self._session)
+        except VerifyFailed as error:
+            leaves = partitions.changed_leaves(self._session)
+            if leaves.new or leaves.lost:
+                raise NotYet("a partition came or went while the index was compared", detail=error.detail) from error
+            raise
+        self._advance(control, State.READ_WRITE_AND_DELETE, Body.READ_WRITE_AND_DELETE, rows)
 
     def _show(self, control: Control | None) -> None:
         if control is None or control.is_public or control.state is not State.READ_WRITE_AND_DELETE:
@@ -399,6 +421,8 @@ _WORDS = {
     CutOver: "cutting over",
     Drain: "draining the log",
     Validate: "verify",
+    TakeIn: "taking a partition in",
+    RemoveOrphans: "removing entries of a lost partition",
     Sweep: "removing tombstones",
     Clear: "removing the last attempt",
 }

@@ -10,6 +10,7 @@ from psycopg import errors
 from tidefill.errors import Fenced, NotYet
 from tidefill.indexes.bodies import trigger_names
 from tidefill.indexes.control import CHUNKS, CONTROL, LOCK_MS, TAKEN_OVER
+from tidefill.indexes.leaves import LEAVES
 from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
 from tidefill.indexes.states import Body
 from tidefill.jobs.sql_names import identifier
@@ -56,7 +57,8 @@ def clear(session: IndexSession) -> None:
         raise NotYet(f"the index {shape.name} still works")
     drop_view(session)
     tables = ", ".join((shape.entries, *map(shape.log, LOGS)))
-    _remove(session, f"DROP TABLE IF EXISTS {tables}; DELETE FROM {CHUNKS} WHERE id = {literal(shape.id)}")
+    listed = "; ".join(f"DELETE FROM {table} WHERE id = {literal(shape.id)}" for table in (CHUNKS, LEAVES))
+    _remove(session, f"DROP TABLE IF EXISTS {tables}; {listed}")
     _drop_triggers(session)
     _remove(session, _drop_functions(shape))
 
@@ -121,7 +123,7 @@ def forget(session: IndexSession) -> None:
                 session.connection.execute(f"LOCK TABLE {CONTROL} IN ACCESS EXCLUSIVE MODE")
                 left = session.connection.execute(f"SELECT count(*) FROM {CONTROL}").fetchone()
                 if left == (0,):
-                    session.connection.execute(f"DROP TABLE {CONTROL}, {CHUNKS}")
+                    session.connection.execute(f"DROP TABLE {CONTROL}, {CHUNKS}, {LEAVES}")
                     session.connection.execute(f"DROP FUNCTION {SCHEMA}.stop")
                     session.connection.execute(f"DROP SCHEMA {SCHEMA}")
         except (errors.LockNotAvailable, errors.DependentObjectsStillExist, errors.InsufficientPrivilege):

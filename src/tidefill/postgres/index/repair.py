@@ -38,7 +38,7 @@ def _slow(session: IndexSession, control: Control, key: Any, logged: bool) -> No
     until_s = time.monotonic() + TRIES_S
     while True:
         try:
-            if _is_put(session, control, key, logged):
+            if is_put(session, control, key, logged):
                 return
             raise duplicate_keys(session)  # after the transaction, which would take the report with it
         except (psycopg.DataError, errors.ProgramLimitExceeded) as error:
@@ -49,7 +49,19 @@ def _slow(session: IndexSession, control: Control, key: Any, logged: bool) -> No
             time.sleep(random.uniform(0.002, 0.02))  # back-off, so that two do not meet again
 
 
-def _is_put(session: IndexSession, control: Control, key: Any, logged: bool) -> bool:
+def is_put_right(session: IndexSession, control: Control, key: Any) -> bool:
+    """Have the entry of one base row be what the row is now; False if another row has its key."""
+    until_s = time.monotonic() + TRIES_S
+    while True:
+        try:
+            return is_put(session, control, key, False)
+        except NotYet:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(random.uniform(0.002, 0.02))  # back-off, so that two do not meet again
+
+
+def is_put(session: IndexSession, control: Control, key: Any, logged: bool) -> bool:
     """Whether the row was put right; False if another row, locked, has its key."""
     shape = session.shape
     casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)

@@ -1,0 +1,71 @@
+"""The partitions that an index knows, and the texts that follow when one comes or goes.
+
+A partition that is attached may have rows already: its row triggers begin with the attachment, so all rows of before
+are taken in once. The entries of a partition that is detached or dropped are orphans: harmless, because whoever needs
+such a key takes the entry over, and removed behind.
+"""
+
+from __future__ import annotations
+
+from tidefill.indexes.entries import entry_at
+from tidefill.indexes.shape import SCHEMA, Shape, listed, literal, same
+from tidefill.jobs.sql_names import identifier
+
+LEAVES = f"{SCHEMA}.index_leaves"
+ORPHANS = 1000
+"""Orphans that are removed in one transaction."""
+
+
+def table() -> str:
+    """The statement that makes the list of known partitions."""
+    return f"CREATE TABLE IF NOT EXISTS {LEAVES} (id text, leaf oid, PRIMARY KEY (id, leaf))"
+
+
+def _now(shape: Shape) -> str:
+    return f"SELECT relid::oid FROM pg_partition_tree({shape.relation}) WHERE isleaf"
+
+
+def _known(shape: Shape) -> str:
+    return f"SELECT leaf FROM {LEAVES} WHERE id = {literal(shape.id)}"
+
+
+def remember_all(shape: Shape) -> str:
+    """The statement that notes the partitions of now."""
+    return f"INSERT INTO {LEAVES} SELECT {literal(shape.id)}, relid FROM ({_now(shape)}) q (relid)"
+
+
+def changed(shape: Shape) -> str:
+    """A query: the name of a partition that is new, in SQL, and whether a known one is gone."""
+    new = f"SELECT leaf::regclass::text FROM ({_now(shape)} EXCEPT {_known(shape)}) q (leaf) ORDER BY leaf LIMIT 1"
+    gone = f"SELECT 1 FROM ({_known(shape)} EXCEPT {_now(shape)}) q"
+    return f"SELECT ({new}), EXISTS ({gone})"
+
+
+def rows_of(shape: Shape, leaf: str) -> str:
+    """A query: the primary keys of all rows of one partition. Its columns are called as those of the table."""
+    return f"SELECT {', '.join(identifier(column.name) for column in shape.primary_key)} FROM ONLY {leaf}"
+
+
+def log_all(shape: Shape, leaf: str, log: int) -> str:
+    """The statement that has all rows of a partition merged."""
+    return f"INSERT INTO {shape.log(log)} ({listed(shape.p)}) {rows_of(shape, leaf)}"
+
+
+def remember(shape: Shape, leaf: str) -> str:
+    """The statement that notes one partition."""
+    return f"INSERT INTO {LEAVES} VALUES ({literal(shape.id)}, {literal(leaf)}::regclass) ON CONFLICT DO NOTHING"
+
+
+def forget_lost(shape: Shape) -> str:
+    """The statement that forgets the partitions that are gone."""
+    return f"DELETE FROM {LEAVES} WHERE id = {literal(shape.id)} AND leaf NOT IN ({_now(shape)})"
+
+
+def is_orphan(shape: Shape) -> str:
+    """A condition on the entry `e`: no base row has it now."""
+    return f"NOT EXISTS (SELECT 1 FROM {entry_at(shape, 'e.')} b WHERE {same(shape.k, 'b.', 'e.')})"
+
+
+def orphans(shape: Shape) -> str:
+    """A query: where some orphans lie."""
+    return f"SELECT e.ctid FROM {shape.entries} e WHERE NOT e.dead AND {is_orphan(shape)} LIMIT {ORPHANS}"
