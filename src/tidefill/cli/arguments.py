@@ -158,7 +158,9 @@ def _add_demo(commands: Any) -> None:
     demo = _command(commands, "demo", "demo.demo.demo", "watch views being filled, on data of its own (three minutes)")
     demo.add_argument("--keep", metavar="DIR", help="make the lake in this folder, and leave it there")
     demo.add_argument("--rows", type=_demo_rows, metavar="N", default=2_000_000, help="of the table (default 2000000)")
-    demo.add_argument("--postgres", action="store_true", help="a replica of a PostgreSQL table too (a minute more)")
+    which = demo.add_mutually_exclusive_group()
+    which.add_argument("--postgres", action="store_true", help="a replica of a PostgreSQL table too (a minute more)")
+    which.add_argument("--index", action="store_true", help="unique indexes over a PostgreSQL table instead, no Spark")
 
 
 def _demo_rows(text: str) -> int:

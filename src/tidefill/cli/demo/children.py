@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tidefill.errors import TimedOut, Unavailable
 
-RUNNER, WRITER, SHOP_WRITER = "runner", "writer", "shop-writer"
+RUNNER, WRITER, SHOP_WRITER, INDEX_WRITER = "runner", "writer", "shop-writer", "index-writer"
 END_S_MAX = 30.0  # in which a step or a statement is finished
 LOG_LINES_SHOWN = 5
 
@@ -84,6 +84,10 @@ def main(role: str, *words: str) -> int:
 
         url, location, rows = words
         writer.write(url, location, int(rows), stop)
+    elif role == INDEX_WRITER:
+        from tidefill.cli.demo import index_shop
+
+        index_shop.write(os.environ[index_shop.URL_VARIABLE], int(words[0]), stop)
     else:
         from tidefill.cli.demo import shop
 

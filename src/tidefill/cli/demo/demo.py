@@ -15,6 +15,7 @@ from tidefill.cli import terminal
 from tidefill.cli.arguments import JSON
 from tidefill.cli.demo import shop
 from tidefill.cli.demo.home import Home, bounded, home
+from tidefill.cli.demo.index_story import IndexStory
 from tidefill.cli.demo.stage import Stage
 from tidefill.cli.demo.story import Story
 from tidefill.cli.demo.world import start_world
@@ -25,6 +26,8 @@ def demo(arguments: argparse.Namespace) -> int:
     """Run the command: 0 only if all that was made was found equal to a recompute."""
     in_json = arguments.format == JSON
     stage = Stage(quiet=in_json)
+    if arguments.index:
+        return _demo_of_indexes(stage, arguments)
     if arguments.postgres:
         shop.require()
     stage.print(_title(with_shop=arguments.postgres))
@@ -35,6 +38,18 @@ def demo(arguments: argparse.Namespace) -> int:
     if in_json:
         terminal.say(as_json({"jobs": outcomes, "seconds": round(stage.elapsed_s, 1)}))
     stage.say(_ending(place, equal=equal))
+    return 0 if equal else 1
+
+
+def _demo_of_indexes(stage: Stage, arguments: argparse.Namespace) -> int:
+    shop.require()
+    stage.print("Two unique indexes over a partitioned table of PostgreSQL that is being written.")
+    with home(arguments.keep) as place, bounded(), ExitStack() as ends:
+        equal = IndexStory(stage, place, arguments.rows, ends).tell()
+    if arguments.format == JSON:
+        terminal.say(as_json({"equal": equal, "seconds": round(stage.elapsed_s, 1)}))
+    verdict = "The index is equal to its table." if equal else "The index DIFFERS from its table."
+    stage.say(f"{verdict} Everything is dropped, nothing is left.")
     return 0 if equal else 1
 
 

@@ -355,7 +355,7 @@ class IndexMachine:
     def report(self, job: Job, truth: Truth) -> Report:
         """How far the fill is, and the state."""
         rows_of = max(self._estimated(), truth.filled.rows)
-        done = truth.control is not None and truth.filled.is_done
+        done = truth.control is not None and truth.control.state is State.READ_WRITE_AND_DELETE
         rate = self._fill_rows / self._fill_s if self._fill_s > 0 else 0.0
         phase = "" if truth.control is None else truth.control.state.value
         part = PartReport(self._shape.name, phase, truth.filled.rows, rows_of)
