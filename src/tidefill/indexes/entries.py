@@ -57,9 +57,15 @@ def _key(shape: Shape) -> str:
     columns = ", ".join(f"${at} AS {identifier(column.name)}" for at, column in enumerate(shape.used, 1))
     return (
         f"CREATE FUNCTION {shape.function('key')} ({shape.types(shape.u)}) "
-        f"RETURNS TABLE (ok boolean, {shape.typed(shape.k)}) LANGUAGE sql IMMUTABLE BEGIN ATOMIC "
+        f"RETURNS TABLE (ok boolean, {shape.typed(shape.k)}) LANGUAGE sql IMMUTABLE{_parallel(shape)} BEGIN ATOMIC "
         f"SELECT coalesce(({where}), false), {keys} FROM (SELECT {columns}) AS tidefill_row; END"
     )
+
+
+def _parallel(shape: Shape) -> str:
+    """Columns can be read by several processes of the server at once; whether an expression can, only its author
+    knows. It matters where all rows are compared."""
+    return " PARALLEL SAFE" if shape.is_plain else ""
 
 
 def _try(shape: Shape) -> str:
@@ -81,7 +87,8 @@ def _of(shape: Shape) -> str:
     raw = ", ".join(f"($1).{identifier(column.name)}" for column in shape.used)
     return (
         f"CREATE FUNCTION {shape.function('of')} ({shape.base}) "
-        f"RETURNS TABLE (ok boolean, {shape.typed(shape.columns)}) LANGUAGE sql IMMUTABLE BEGIN ATOMIC "
+        f"RETURNS TABLE (ok boolean, {shape.typed(shape.columns)}) "
+        f"LANGUAGE sql IMMUTABLE{_parallel(shape)} BEGIN ATOMIC "
         f"SELECT z.ok, {', '.join(entry)} FROM {shape.function('key')} ({raw}) z; END"
     )
 
