@@ -242,6 +242,13 @@ class KeyUnindexable(Stopped):
     code = "KEY_UNINDEXABLE"
 
 
+class WaitedTooLong(Stopped):
+    """Transactions of others did not end within the `wait_timeout` of an index; the detail names them. The index does
+    nothing to writers until the job is resumed."""
+
+    code = "WAITING_FOR_TRANSACTIONS"
+
+
 class IndexBroken(Stopped):
     """Somebody has disabled or removed a part of a live index on its server, so that it may have missed writes."""
 

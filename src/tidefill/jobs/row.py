@@ -41,7 +41,8 @@ class Settings:
     compared with a recompute before it goes live. `wal_budget`, `wal_limit`: bytes of its log that a server keeps for
     the job before it stops filling, and before it gives them up; None: however many. `steps_only`: changes are always
     taken in by steps, even where a recompute is expected to be cheaper. `vacuum`: once a day, files of the target that
-    nobody needs any more are removed."""
+    nobody needs any more are removed. Of an index: `wait_timeout_s`: how long it waits for transactions of others
+    before it stops; None: for ever. `abort_waiting`: it then ends their sessions instead."""
 
     parallelism: int = 1
     rate_limit: int | None = None
@@ -52,8 +53,12 @@ class Settings:
     wal_limit: int | None = None
     steps_only: bool = False
     vacuum: bool = True
+    wait_timeout_s: float | None = None
+    abort_waiting: bool = False
 
     def __post_init__(self) -> None:
+        if self.wait_timeout_s is not None and not self.wait_timeout_s >= 0:
+            raise InvalidSetting(f"wait_timeout is {self.wait_timeout_s}", hint="Set it to a time, or to NONE.")
         Knobs(parallelism=self.parallelism, target_lag_s=self.target_lag_s)
         if self.rate_limit is not None and not 0 <= self.rate_limit <= RATE_LIMIT_MAX:
             raise InvalidSetting(

@@ -22,13 +22,15 @@ from tidefill.jobs.definitions import (
 from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
-OF_INDEX = ("rate_limit", "chunk_rows")
+WAITING = ("wait_timeout", "abort_waiting")  # of an index, for transactions of others
+OF_INDEX = ("rate_limit", "chunk_rows", *WAITING)
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
-SWITCHES = ("verify", "vacuum")
-SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh")
+SWITCHES = ("verify", "vacuum", "abort_waiting")
+SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh", "wait_timeout")
 AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
 """How changes are taken in: by steps or by a recompute, whichever is cheaper; by steps alone; or, of a view that is
 computed from nothing each time, by a recompute alone."""
+TIMES_AND_MORE = frozenset(("target_lag", "wait_timeout", "refresh", *SIZES))  # whose values are worked out here
 FULL_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
 
 
@@ -44,7 +46,7 @@ def check_setting_names(names: Iterable[str]) -> None:
 def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
     """The settings, with what was asked for. InvalidSetting if that makes no sense."""
     check_setting_names(asked)
-    changes = {name: value for name, value in asked.items() if name not in ("target_lag", "refresh", *SIZES)}
+    changes = {name: value for name, value in asked.items() if name not in TIMES_AND_MORE}
     for name, value in changes.items():
         if name in SWITCHES:
             if type(value) is not bool:
@@ -52,7 +54,10 @@ def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
         elif not (type(value) is int or (value is None and name != "parallelism")):
             raise InvalidSetting(f"{name} is {value!r}", hint="Give a whole number.")
     if "target_lag" in asked:
-        changes["target_lag_s"] = _seconds(asked["target_lag"])
+        changes["target_lag_s"] = _seconds("target_lag", asked["target_lag"])
+    if "wait_timeout" in asked:
+        given = asked["wait_timeout"]
+        changes["wait_timeout_s"] = None if given is None else _seconds("wait_timeout", given)
     if "refresh" in asked:
         changes["steps_only"] = _steps_only(asked["refresh"])
     changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
@@ -67,15 +72,15 @@ def _steps_only(refresh: object) -> bool:
     return _checked_refresh(str(refresh)) == INCREMENTAL
 
 
-def _seconds(lag: object) -> float:
+def _seconds(name: str, time: object) -> float:
     """`30 seconds`, 30, or a timedelta."""
-    if isinstance(lag, timedelta):
-        return lag.total_seconds()
-    if isinstance(lag, (int, float)) and not isinstance(lag, bool):
-        return float(lag)
-    found_s = seconds_of(str(lag))
+    if isinstance(time, timedelta):
+        return time.total_seconds()
+    if isinstance(time, (int, float)) and not isinstance(time, bool):
+        return float(time)
+    found_s = seconds_of(str(time))
     if found_s is None:
-        raise InvalidSetting(f"target_lag is {lag!r}", hint="Write it like '30 seconds' or '5 minutes'.")
+        raise InvalidSetting(f"{name} is {time!r}", hint="Write it like '30 seconds' or '5 minutes'.")
     return found_s
 
 
@@ -102,6 +107,8 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
         case never:
             assert_never(never)
     for name in asked:
+        if name in WAITING:
+            raise InvalidSetting(f"{name} is for indexes, which wait for transactions of others", hint="Leave it out.")
         if name in unused and name in SIZES:
             raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
         if name == "wal_limit" and slot:

@@ -363,7 +363,11 @@ def _set(status: Status) -> Iterator[tuple[str, object]]:
         yield "parallelism", settings.parallelism
     yield "rate_limit", "NONE" if settings.rate_limit is None else settings.rate_limit
     yield "chunk_rows", _chunk_rows(status)
-    if not is_index:
+    if is_index:
+        timeout_s = settings.wait_timeout_s
+        yield "wait_timeout", "NONE" if timeout_s is None else seconds_text(timeout_s)
+        yield "abort_waiting", settings.abort_waiting
+    else:
         yield "target_lag", seconds_text(settings.target_lag_s)
         yield "verify", settings.verify
         yield "vacuum", settings.vacuum

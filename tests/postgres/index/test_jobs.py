@@ -6,7 +6,9 @@ import json
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import tidefill
 from tests.postgres.harness import Postgres
 from tidefill.engine.engine import Engine
+from tidefill.engine.job import Job
 from tidefill.errors import (
     BadInput,
     InvalidSetting,
@@ -172,6 +175,43 @@ def ends_soon() -> threading.Event:
     timer.daemon = True
     timer.start()
     return stop
+
+
+def test_a_wait_for_others_has_an_end(engine: Engine, postgres: Postgres, table: str) -> None:
+    with slow_writer(engine, postgres, table, "wait_timeout = '0 seconds'") as (job, writer):
+        with pytest.raises(JobFailed) as caught:
+            job.wait(WAIT_S)
+        assert "[WAITING_FOR_TRANSACTIONS]" in caught.value.detail
+        assert "slow writer" in caught.value.detail
+        writer.rollback()
+        job.resume()
+        job.wait(WAIT_S)
+        assert job.verify().differences == ()
+
+
+def test_those_who_are_waited_for_are_ended_if_asked(engine: Engine, postgres: Postgres, table: str) -> None:
+    with slow_writer(engine, postgres, table, "wait_timeout = '0 seconds', abort_waiting = on") as (job, writer):
+        job.wait(WAIT_S)
+        assert writer.broken or _is_ended(writer)
+        assert job.verify().differences == ()
+
+
+@contextmanager
+def slow_writer(
+    engine: Engine, postgres: Postgres, table: str, words: str
+) -> Iterator[tuple[Job, psycopg.Connection[Any]]]:
+    """An index that is installed, and somebody who writes since before its next change of state."""
+    with psycopg.connect(postgres.server.url(), application_name="slow writer") as writer:
+        engine.execute(f"CREATE INDEX patient ON shop.{table} (email) WITH (method = initput, {words})")
+        turns(engine, 1)
+        writer.execute(f"UPDATE {table} SET note = 'x' WHERE id = 1")
+        yield engine.job("patient"), writer
+
+
+def _is_ended(session: psycopg.Connection[Any]) -> bool:
+    with pytest.raises(psycopg.OperationalError):
+        session.execute("SELECT 1")
+    return True
 
 
 def test_a_pause_holds_it_at_a_chunk(engine: Engine, postgres: Postgres, table: str) -> None:

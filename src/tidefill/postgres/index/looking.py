@@ -84,6 +84,12 @@ def writers_end(session: IndexSession, within_s: float) -> bool:
     return True
 
 
+def end_sessions(session: IndexSession, holders: list[Holder]) -> None:
+    """End the sessions of these transactions. One that is prepared has none: only its owner can end it."""
+    pids = [one.pid for one in holders if one.pid is not None]
+    session.all("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) q (pid)", (pids,))
+
+
 def validated(session: IndexSession) -> int:
     """How many entries there are, after they were compared with the base table in one snapshot. Raises VerifyFailed,
     with up to ten rows that differ."""

@@ -17,7 +17,7 @@ from tidefill.core import throttle
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.throttle import Bucket
-from tidefill.errors import NotYet, TidefillError, Unavailable, VerifyFailed
+from tidefill.errors import NotYet, TidefillError, Unavailable, VerifyFailed, WaitedTooLong
 from tidefill.indexes import checking
 from tidefill.indexes.bodies import shared_function, truncate_function
 from tidefill.indexes.control import CONTROL, Control, install
@@ -105,6 +105,7 @@ class IndexMachine:
         self._fill_rows = 0
         self._older: list[Holder] = []
         self._batch: int | None = None
+        self._waits_since: float | None = None
 
     @property
     def _shape(self) -> Shape:
@@ -139,7 +140,7 @@ class IndexMachine:
         planned = next_action(self._look(truth, bool(held)))
         match planned:
             case Held():
-                return Wait(Reason.WAITING_FOR_TRANSACTIONS, waits_for(held or self._older), for_s=HELD_S)
+                return self._wait(job, held or self._older, round.now_s)
             case Ready():
                 return self._finishing(job)
             case FillChunk() if (wait := self._throttled(job, round.now_s)) is not None:
@@ -149,6 +150,20 @@ class IndexMachine:
                 return Wait(Reason.TABLE_LOCK, waits_for(self._session.writers()), for_s=LOCK_S)
             case _:
                 return Step(self._doing(planned, truth), planned)
+
+    def _wait(self, job: Job, holders: list[Holder], now_s: float) -> Wait:
+        """Name those who have to end. After `wait_timeout` their sessions are ended, or the job stops."""
+        timeout_s, since = job.settings.wait_timeout_s, self._waits_since
+        self._waits_since = now_s if since is None else since
+        text = waits_for(holders)
+        if timeout_s is not None and now_s - self._waits_since > timeout_s:
+            if not job.settings.abort_waiting:
+                raise WaitedTooLong(
+                    f"{job.name} has waited for transactions of others for longer than its wait_timeout", detail=text,
+                    hint="End them, then RESUME the job; abort_waiting = on has their sessions ended.",
+                )  # fmt: skip
+            looking.end_sessions(self._session, holders)
+        return Wait(Reason.WAITING_FOR_TRANSACTIONS, text, for_s=HELD_S)
 
     def _plan_live(self, truth: Truth) -> Plan:
         """A published index is shown, if a crash came before that. Then a runner looks now and then if all is there
@@ -224,6 +239,7 @@ class IndexMachine:
         """One transaction on the server."""
         match plan:
             case Step(work=work):
+                self._waits_since = None
                 events = self._act(job, truth, work)
                 return Outcome(self._truth(), made=isinstance(work, Install), events=events)
             case Verify():
