@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidefill.indexes.entries import WIDE_BYTES, entry_at, key_bytes, settings
+from tidefill.indexes.entries import NOT_THE_KEY, WIDE_BYTES, entry_at, key_bytes, settings
 from tidefill.indexes.shape import SCHEMA, Shape, equal, listed, literal, same, set_from
 from tidefill.indexes.states import Body
 from tidefill.jobs.sql_names import identifier
@@ -77,7 +77,7 @@ def _old_entry(shape: Shape, body: Body) -> str:
     get = f"SELECT * INTO v FROM {shape.function('of')} (old_row);"
     if shape.is_plain or body is Body.READ_WRITE_AND_DELETE:
         return get
-    return f"BEGIN {get} EXCEPTION WHEN data_exception THEN bad := true; END;"
+    return f"BEGIN {get} EXCEPTION {NOT_THE_KEY} WHEN OTHERS THEN bad := true; END;"
 
 
 def unless_still_there(shape: Shape) -> str:
@@ -182,7 +182,7 @@ def _refuse_old_snapshots(body: Body) -> str:
 
 
 def _refusal(shape: Shape) -> str:
-    names = ", ".join(column.name for column in shape.keys)
+    names = ", ".join(column.shown for column in shape.keys)
     row = ", ".join(column.name for column in shape.primary_key)
     key = " || ', ' || ".join(f"coalesce(b.{name}::text, 'NULL')" for name in shape.k)
     owner, new = (" || ', ' || ".join(f"{of}{name}::text" for name in shape.p) for of in ("o.", "b."))
@@ -241,7 +241,7 @@ def triggers(shape: Shape, tree: list[str]) -> list[str]:
         f"CREATE TRIGGER {changed} AFTER UPDATE ON {shape.base} "
         f"FOR EACH ROW WHEN ({image_differs(shape)}) EXECUTE FUNCTION {shape.function('row')} ()",
         f"ALTER TABLE {shape.base} ENABLE ALWAYS TRIGGER {row}, ENABLE ALWAYS TRIGGER {changed}",
-        *(truncate_trigger(shape, table) for table in tree),
+        *(make(shape, table) for table in tree for make in (truncate_trigger, always)),
     ]
 
 
@@ -252,11 +252,20 @@ def trigger_names(shape: Shape) -> tuple[str, str]:
 
 def truncate_trigger(shape: Shape, table: str) -> str:
     """The statement that makes the trigger for TRUNCATE on one table of the tree: partitions do not inherit it."""
-    name = identifier(f"!{shape.id}_truncate")
+    name = _truncate_name(shape)
     return (
         f"CREATE TRIGGER {name} BEFORE TRUNCATE ON {table} "
         f"FOR EACH STATEMENT EXECUTE FUNCTION {shape.function('truncate')} ()"
     )
+
+
+def _truncate_name(shape: Shape) -> str:
+    return identifier(f"!{shape.id}_truncate")
+
+
+def always(shape: Shape, table: str) -> str:
+    """The statement that has the trigger for TRUNCATE fire for what a subscription applies, too."""
+    return f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {_truncate_name(shape)}"
 
 
 def image_differs(shape: Shape) -> str:

@@ -81,7 +81,15 @@ def install(shape: Shape, method: Method, fence: int, tree: Sequence[str]) -> st
         *triggers(shape, list(tree)),
         remember_all(shape),
     ]
-    return _do("".join(f"EXECUTE {literal(statement)};\n" for statement in statements))
+    return _do("".join(f"EXECUTE {literal(statement)};\n" for statement in statements) + _grant_to_owner(shape))
+
+
+def _grant_to_owner(shape: Shape) -> str:
+    """PostgreSQL clones triggers for whoever makes a partition, if the owner of the table may call their functions."""
+    functions = ", ".join(f"{shape.function(what)} ()" for what in ("row", "truncate"))
+    grant = literal(f"GRANT EXECUTE ON FUNCTION {functions} TO %I")
+    owner = f"SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = {shape.relation}"
+    return f"EXECUTE format({grant}, ({owner}));"
 
 
 def cut_over(shape: Shape, fence: int, log_rows_max: int) -> str:

@@ -18,6 +18,10 @@ WIDE_BYTES = 2600
 """Keys above this size may not fit into a btree entry, whose limit is 2,704 bytes."""
 
 
+NOT_THE_KEY = "WHEN serialization_failure OR deadlock_detected OR lock_not_available THEN RAISE;"
+"""What an attempt to compute a key does not swallow: errors that say nothing of the key."""
+
+
 def tables(shape: Shape) -> list[str]:
     """The statements that make the tables. The entries have no key yet: `key_index` makes it. REPLICA IDENTITY FULL:
     else a publication FOR ALL TABLES would have the server refuse our deletes."""
@@ -74,7 +78,7 @@ def _try(shape: Shape) -> str:
         f"CREATE FUNCTION {shape.function('try')} ({shape.types(shape.u)}) "
         f"RETURNS TABLE (ok boolean, {shape.typed(shape.k)}) LANGUAGE plpgsql IMMUTABLE AS $q$\n"
         f"#variable_conflict use_column\nBEGIN RETURN QUERY SELECT * FROM {shape.function('key')} ({raw}); "
-        f"EXCEPTION WHEN data_exception THEN RETURN; END $q$"
+        f"EXCEPTION {NOT_THE_KEY} WHEN OTHERS THEN RETURN; END $q$"
     )
 
 

@@ -1,8 +1,9 @@
 """The partitions that an index knows, and the texts that follow when one comes or goes.
 
 A partition that is attached may have rows already: its row triggers begin with the attachment, so all rows of before
-are taken in once. The entries of a partition that is detached or dropped are orphans: harmless, because whoever needs
-such a key takes the entry over, and removed behind.
+are taken in once. A partition is known by its row trigger, which every ATTACH makes anew: one that was detached,
+changed and attached again is another one. The entries of a partition that is detached or dropped are orphans: harmless,
+because whoever needs such a key takes the entry over, and removed behind.
 """
 
 from __future__ import annotations
@@ -18,47 +19,56 @@ ORPHANS = 1000
 
 def table() -> str:
     """The statement that makes the list of known partitions."""
-    return f"CREATE TABLE IF NOT EXISTS {LEAVES} (id text, leaf oid, PRIMARY KEY (id, leaf))"
+    return (
+        f"CREATE TABLE IF NOT EXISTS {LEAVES} (id text, leaf oid, row_trigger oid, PRIMARY KEY (id, leaf, row_trigger))"
+    )
 
 
 def _now(shape: Shape) -> str:
-    return f"SELECT relid::oid FROM pg_partition_tree({shape.relation}) WHERE isleaf"
+    return (
+        f"SELECT t.tgrelid AS leaf, t.oid AS row_trigger FROM pg_partition_tree({shape.relation}) f "
+        f"JOIN pg_trigger t ON t.tgrelid = f.relid AND t.tgname = {literal(f'!{shape.id}_row')} WHERE f.isleaf"
+    )
 
 
 def _known(shape: Shape) -> str:
-    return f"SELECT leaf FROM {LEAVES} WHERE id = {literal(shape.id)}"
+    return f"SELECT leaf, row_trigger FROM {LEAVES} WHERE id = {literal(shape.id)}"
 
 
 def remember_all(shape: Shape) -> str:
     """The statement that notes the partitions of now."""
-    return f"INSERT INTO {LEAVES} SELECT {literal(shape.id)}, relid FROM ({_now(shape)}) q (relid)"
+    return f"INSERT INTO {LEAVES} SELECT {literal(shape.id)}, q.leaf, q.row_trigger FROM ({_now(shape)}) q"
 
 
 def changed(shape: Shape) -> str:
-    """A query: the name of a partition that is new, in SQL, and whether a known one is gone."""
-    new = f"SELECT leaf::regclass::text FROM ({_now(shape)} EXCEPT {_known(shape)}) q (leaf) ORDER BY leaf LIMIT 1"
+    """A query: the name of a partition that is new, in SQL, with its row trigger, and whether a known one is gone."""
+    new = f"SELECT leaf, row_trigger FROM ({_now(shape)} EXCEPT {_known(shape)}) q ORDER BY leaf LIMIT 1"
     gone = f"SELECT 1 FROM ({_known(shape)} EXCEPT {_now(shape)}) q"
-    return f"SELECT ({new}), EXISTS ({gone})"
+    columns = f"n.leaf::regclass::text, n.row_trigger::bigint, EXISTS ({gone})"
+    return f"SELECT {columns} FROM (SELECT 1) one LEFT JOIN ({new}) n ON true"
 
 
 def rows_of(shape: Shape, leaf: str) -> str:
-    """A query: the primary keys of all rows of one partition. Its columns are called as those of the table."""
-    return f"SELECT {', '.join(identifier(column.name) for column in shape.primary_key)} FROM ONLY {leaf}"
+    """A query: the primary keys of all rows of one partition, as texts. Its columns are called as the table's."""
+    return f"SELECT {', '.join(f'{identifier(column.name)}::text' for column in shape.primary_key)} FROM ONLY {leaf}"
 
 
 def log_all(shape: Shape, leaf: str, log: int) -> str:
     """The statement that has all rows of a partition merged."""
-    return f"INSERT INTO {shape.log(log)} ({listed(shape.p)}) {rows_of(shape, leaf)}"
+    columns = ", ".join(identifier(column.name) for column in shape.primary_key)
+    return f"INSERT INTO {shape.log(log)} ({listed(shape.p)}) SELECT {columns} FROM ONLY {leaf}"
 
 
-def remember(shape: Shape, leaf: str) -> str:
-    """The statement that notes one partition."""
-    return f"INSERT INTO {LEAVES} VALUES ({literal(shape.id)}, {literal(leaf)}::regclass) ON CONFLICT DO NOTHING"
+def remember(shape: Shape, leaf: str, row_trigger: int) -> str:
+    """The statement that notes one partition, by the row trigger that it had when its rows were read."""
+    values = f"{literal(shape.id)}, {literal(leaf)}::regclass, {row_trigger}"
+    return f"INSERT INTO {LEAVES} VALUES ({values}) ON CONFLICT DO NOTHING"
 
 
 def forget_lost(shape: Shape) -> str:
     """The statement that forgets the partitions that are gone."""
-    return f"DELETE FROM {LEAVES} WHERE id = {literal(shape.id)} AND leaf NOT IN ({_now(shape)})"
+    now = f"SELECT row_trigger FROM ({_now(shape)}) q"
+    return f"DELETE FROM {LEAVES} WHERE id = {literal(shape.id)} AND row_trigger NOT IN ({now})"
 
 
 def is_orphan(shape: Shape) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tidefill.indexes.bodies import conditions, upsert
 from tidefill.indexes.entries import entry_at, settings
-from tidefill.indexes.shape import LOGS, Shape, equal, listed, not_null, same, set_from
+from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, listed, not_null, same, set_from
 from tidefill.jobs.sql_names import identifier
 
 
@@ -62,7 +62,9 @@ def _temporary(name: str, columns: str) -> str:
 
 def _deferred(shape: Shape) -> str:
     """The rows whose key another row has."""
-    pair = f"jsonb_build_array(jsonb_build_array({listed(shape.p, 'n.')}), jsonb_build_array({listed(shape.p, 'w.')}))"
+    pair = (
+        f"jsonb_build_array(jsonb_build_array({as_texts(shape.p, 'n.')}), jsonb_build_array({as_texts(shape.p, 'w.')}))"
+    )
     key = f"({listed(shape.p)}) VALUES ({listed(shape.p, 'n.')})"
     note = {number: f"INSERT INTO {shape.log(number)} {key};" for number in LOGS}
     return f"""FOR n IN SELECT * FROM tf_new n WHERE {not_null(shape.k, "n.")} AND NOT EXISTS (
@@ -72,6 +74,12 @@ def _deferred(shape: Shape) -> str:
     deferred := deferred + 1;
     IF active = 1 THEN {note[1]} ELSE {note[2]} END IF;
   END LOOP;"""
+
+
+def _pair(shape: Shape, one: str, other: str) -> str:
+    """Two primary keys, as texts: JSON would round numbers."""
+    keys = (f"jsonb_build_array({as_texts(shape.p, of)})" for of in (one, other))
+    return f"jsonb_build_array({', '.join(keys)})"
 
 
 def is_logged(shape: Shape, of: str) -> str:
@@ -112,7 +120,9 @@ def lock_base_row(shape: Shape, key: list[str]) -> str:
 
 def _take_over(shape: Shape) -> str:
     """Another row's entry has the key: a duplicate if that row, locked, still has it; else its entry is taken over."""
-    pair = f"jsonb_build_array(jsonb_build_array({listed(shape.p, 'b.')}), jsonb_build_array({listed(shape.p, 'o.')}))"
+    pair = (
+        f"jsonb_build_array(jsonb_build_array({as_texts(shape.p, 'b.')}), jsonb_build_array({as_texts(shape.p, 'o.')}))"
+    )
     return f"""IF NOT FOUND THEN
     SELECT {listed(shape.p, "e.")} INTO o FROM {shape.entries} e WHERE {equal(shape.k, "e.", "b.")};
     {lock_base_row(shape, [f"o.{name}" for name in shape.p])}

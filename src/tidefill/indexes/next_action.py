@@ -32,6 +32,7 @@ class Look:
     tries: int = 0
     older: bool = False
     new_leaf: str = ""
+    row_trigger: int = 0
     lost_leaf: bool = False
 
 
@@ -77,9 +78,10 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class TakeIn:
-    """Have the rows of a new partition in the index."""
+    """Have the rows of a new partition in the index. `row_trigger`: of the attachment that was seen."""
 
     leaf: str
+    row_trigger: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def _of_leaves(control: Control, look: Look) -> OfLeaves | None:
     """Rows of a new partition can be taken in as soon as writers log or keep entries. Orphans are removed when all
     chunks are loaded: a later chunk could not bring them back."""
     if look.new_leaf and control.state not in (State.LOGGING, State.DELETE_ONLY, State.ABSENT):
-        return TakeIn(look.new_leaf)
+        return TakeIn(look.new_leaf, look.row_trigger)
     loaded = (State.MERGING, State.DRAINING, State.VALIDATING, State.READ_WRITE_AND_DELETE)
     return RemoveOrphans() if look.lost_leaf and control.state in loaded else None
 

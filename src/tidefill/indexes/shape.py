@@ -37,6 +37,11 @@ class Column:
     number: int = 0
 
     @property
+    def shown(self) -> str:
+        """As a person reads it: a column without quotes."""
+        return self.name[1:-1].replace('""', '"') if self.number and self.name.startswith('"') else self.name
+
+    @property
     def declared(self) -> str:
         """The type with the collation, as a column of a table is declared."""
         return f"{self.type} COLLATE {self.collation}" if self.collation else self.type
@@ -171,13 +176,14 @@ _COLUMNS = ("primary_key", "keys", "used", "include")
 
 def renamed(shape: Shape, schema: str, table: str, names: Mapping[int, str]) -> Shape:
     """The shape, with the names that table and columns have now. `names`: of columns, by their numbers. A KeyError for
-    a column that is gone. Expressions stay as they were written: they are read once, when the index is installed."""
+    a column that is gone. Expressions stay as they were written: PostgreSQL follows a RENAME in what is installed."""
 
     def now(columns: tuple[Column, ...]) -> tuple[Column, ...]:
         return tuple(replace(one, name=names[one.number]) for one in columns)
 
+    keys = tuple(replace(one, name=identifier(names[one.number])) if one.number else one for one in shape.keys)
     key, used, include = now(shape.primary_key), now(shape.used), now(shape.include)
-    return replace(shape, schema=schema, table=table, primary_key=key, used=used, include=include)
+    return replace(shape, schema=schema, table=table, primary_key=key, keys=keys, used=used, include=include)
 
 
 def _numbered(letter: str, columns: tuple[Column, ...]) -> tuple[str, ...]:
@@ -210,6 +216,11 @@ def not_null(names: Iterable[str], of: str) -> str:
 def set_from(names: Iterable[str], source: str) -> str:
     """`k1 = s.k1, k2 = s.k2`."""
     return ", ".join(f"{name} = {source}{name}" for name in names)
+
+
+def as_texts(names: Iterable[str], of: str = "") -> str:
+    """`p1::text, p2::text`: values that leave the server and come back unchanged."""
+    return ", ".join(f"{of}{name}::text" for name in names)
 
 
 def arguments(shape: Shape) -> str:

@@ -15,10 +15,10 @@ from psycopg import errors
 from tidefill.errors import CommitConflict, NotYet, TidefillError
 from tidefill.indexes.control import CHUNKS, CONTROL, Control
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes, key_index
-from tidefill.indexes.shape import Shape, equal, listed, not_null, same
+from tidefill.indexes.shape import Shape, as_texts, equal, listed, not_null, same
 from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.index.repair import put_right, unindexable
-from tidefill.postgres.index.session import BAD_VALUE, IndexSession
+from tidefill.postgres.index.session import BAD_KEY, BAD_VALUE, IndexSession, told
 
 BATCH_LOCK_MS = 100
 """How long a batch of initput waits for a writer's row, before it is cut in half."""
@@ -59,14 +59,20 @@ def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int)
         try:
             with connection.transaction():
                 count = connection.execute(
-                    f"INSERT INTO {shape.entries} ({columns}) SELECT {listed(shape.columns, 'z.')} FROM {shape.base} t "
-                    f"CROSS JOIN LATERAL {shape.function('of')} (t) z WHERE z.ok AND {where}",
-                    values,
+                    f"INSERT INTO {shape.entries} ({columns}) {_entries_of(shape)} AND {where}", values
                 ).rowcount
-        except psycopg.DataError as error:
+        except (psycopg.DataError, errors.RaiseException) as error:
             raise _bad_row(connection, shape, where, values, error) from error
         _count(connection, shape, done, count)
     return Filled(done.chunks + 1, done.rows + count, upto, upto is None)
+
+
+def _entries_of(shape: Shape) -> str:
+    """A query: the entries of base rows `t`. It ends in a condition, to which more can be added."""
+    return (
+        f"SELECT {listed(shape.columns, 'z.')} FROM {_escaped(shape.base)} t "
+        f"CROSS JOIN LATERAL {shape.function('of')} (t) z WHERE z.ok"
+    )
 
 
 def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) -> Filled:
@@ -107,11 +113,9 @@ def _put(session: IndexSession, control: Control, where: str, values: dict[str, 
         try:
             with connection.transaction():
                 count = connection.execute(
-                    f"INSERT INTO tf_batch ({columns}) SELECT {listed(shape.columns, 'z.')} FROM {shape.base} t "
-                    f"CROSS JOIN LATERAL {shape.function('of')} (t) z WHERE z.ok AND {where}",
-                    values,
+                    f"INSERT INTO tf_batch ({columns}) {_entries_of(shape)} AND {where}", values
                 ).rowcount
-        except psycopg.DataError as error:
+        except (psycopg.DataError, errors.RaiseException) as error:
             raise _bad_row(connection, shape, where, values, error) from error
         connection.execute(_put_if_absent(shape))
         return count, connection.execute(_conflicts(shape)).fetchall()
@@ -134,7 +138,7 @@ def _conflicts(shape: Shape) -> str:
     images = (f"ROW({listed(shape.i, of)})" for of in ("e.", "s."))
     identical = f" AND pg_catalog.record_image_eq({', '.join(images)})" if shape.i else ""
     return (
-        f"SELECT {listed(shape.p, 's.')} FROM tf_batch s WHERE NOT EXISTS (SELECT 1 FROM {shape.entries} e "
+        f"SELECT {as_texts(shape.p, 's.')} FROM tf_batch s WHERE NOT EXISTS (SELECT 1 FROM {shape.entries} e "
         f"WHERE ((s.d1 IS NULL AND {by_key}) OR (s.d1 IS NOT NULL AND {by_null})) "
         f"AND {equal(shape.p, 'e.', 's.')} AND NOT e.dead{identical})"
     )
@@ -176,16 +180,19 @@ def _upper_bound(session: IndexSession, done: Filled, rows: int) -> tuple[str, .
     """The primary key of the last row of a chunk of that many rows, as texts; None if fewer are left."""
     shape = session.shape
     where, values = _range(shape, done.upto, None)
-    names = [f"t.{identifier(column.name)}" for column in shape.primary_key]
+    names = [f"t.{_escaped(identifier(column.name))}" for column in shape.primary_key]
     texts, order = ", ".join(f"{name}::text" for name in names), ", ".join(names)
-    query = f"SELECT {texts} FROM {shape.base} t WHERE {where} ORDER BY {order} OFFSET {max(rows, 1) - 1} LIMIT 1"
-    found = session.one(query, values)
+    query = (
+        f"SELECT {texts} FROM {_escaped(shape.base)} t WHERE {where} ORDER BY {order} OFFSET {max(rows, 1) - 1} LIMIT 1"
+    )
+    with told(f"the table {shape.base}"):
+        found = session.connection.execute(query, values).fetchone()
     return None if found is None else tuple(found)
 
 
 def _range(shape: Shape, after: tuple[str, ...] | None, upto: tuple[str, ...] | None) -> tuple[str, dict[str, Any]]:
     """A condition on the base row `t`: its primary key lies after the one and not after the other."""
-    key = f"({', '.join(f't.{identifier(column.name)}' for column in shape.primary_key)})"
+    key = f"({', '.join(f't.{_escaped(identifier(column.name))}' for column in shape.primary_key)})"
     parts, values = ["true"], dict[str, Any]()
     for name, sign, bound in (("after", ">", after), ("upto", "<=", upto)):
         if bound is not None:
@@ -193,6 +200,11 @@ def _range(shape: Shape, after: tuple[str, ...] | None, upto: tuple[str, ...] | 
             parts.append(f"{key} {sign} ({casts})")
             values |= {f"{name}{at}": text for at, text in enumerate(bound)}
     return " AND ".join(parts), values
+
+
+def _escaped(name: str) -> str:
+    """A name in a statement that has parameters."""
+    return name.replace("%", "%%")
 
 
 def _checkpoint(connection: psycopg.Connection[Any], shape: Shape, done: Filled, upto: tuple[str, ...] | None) -> None:
@@ -214,12 +226,13 @@ def _bad_row(
     connection: psycopg.Connection[Any], shape: Shape, where: str, values: dict[str, Any], error: psycopg.Error
 ) -> TidefillError:
     """The first row of the chunk whose key cannot be computed; NotYet if somebody has mended it meanwhile."""
-    names = ", ".join(f"t.{identifier(column.name)}" for column in shape.primary_key)
-    for key in connection.execute(f"SELECT {names} FROM {shape.base} t WHERE {where}", values).fetchall():
+    names = ", ".join(f"t.{_escaped(identifier(column.name))}::text" for column in shape.primary_key)
+    rows = f"SELECT {names} FROM {_escaped(shape.base)} t WHERE {where}"
+    for key in connection.execute(rows, values).fetchall():
         try:
             with connection.transaction():
                 connection.execute(_at(shape), key)
-        except psycopg.DataError as reason:
+        except BAD_KEY as reason:
             return unindexable(shape, key, reason)
     return NotYet(f"the index {shape.name} met a row that was mended meanwhile", detail=str(error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -156,6 +157,26 @@ def view_names(shape: Shape) -> tuple[str, ...]:
     return tuple("" if name in names[:at] else identifier(name) for at, name in enumerate(names))
 
 
+def make_view(connection: psycopg.Connection[Any], shape: Shape) -> None:
+    """Make the view, or have it show this generation. A view cannot rename its columns: after a RENAME in the table it
+    is made anew."""
+    names = view_names(shape)
+    known = connection.execute(
+        "SELECT array_agg(quote_ident(attname) ORDER BY attnum) FROM pg_attribute WHERE attrelid = to_regclass(%s) "
+        "AND attnum > 0 AND NOT attisdropped",
+        (shape.view,),
+    ).fetchone()
+    if known is not None and known[0] is not None and known[0] != [_bare(name) for name in names if name]:
+        connection.execute(f"DROP VIEW {shape.view}")
+    connection.execute(checking.view(shape, names))
+
+
+def _bare(name: str) -> str:
+    """The name as quote_ident writes it."""
+    plain = name[1:-1]
+    return plain if re.fullmatch("[a-z_][a-z0-9_]*", plain) else name
+
+
 def check_name(session: IndexSession) -> None:
     """NameTaken if something else has the name of the view."""
     shape = session.shape
@@ -176,7 +197,8 @@ def grant_view(connection: psycopg.Connection[Any], shape: Shape) -> None:
     """Whoever may read the table may read the view and the entries behind it."""
     query = (
         "SELECT DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END "
-        "FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a WHERE c.oid = %s AND a.privilege_type = 'SELECT'"
+        "FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a "
+        "WHERE c.oid = %s AND a.privilege_type = 'SELECT'"
     )
     for (role,) in connection.execute(query, (shape.relation,)).fetchall():
         connection.execute(f"GRANT SELECT ON {shape.view}, {shape.entries} TO {role}")

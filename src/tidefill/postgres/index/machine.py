@@ -18,9 +18,8 @@ from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.throttle import Bucket
 from tidefill.errors import NotYet, TidefillError, Unavailable, VerifyFailed, WaitedTooLong
-from tidefill.indexes import checking
 from tidefill.indexes.bodies import shared_function, truncate_function
-from tidefill.indexes.control import CONTROL, Control, install
+from tidefill.indexes.control import CONTROL, LOCK_MS, Control, install
 from tidefill.indexes.next_action import (
     Action,
     Advance,
@@ -174,7 +173,7 @@ class IndexMachine:
         looking.check_whole(self._session, control)
         leaves = partitions.changed_leaves(self._session)
         if leaves.new or leaves.lost:
-            action = TakeIn(leaves.new) if leaves.new else RemoveOrphans()
+            action = TakeIn(leaves.new, leaves.row_trigger) if leaves.new else RemoveOrphans()
             return Step(self._doing(action, truth), action)
         if looking.has_tombstones(self._session):
             return Step(self._doing(Sweep(), truth), Sweep())
@@ -211,8 +210,9 @@ class IndexMachine:
         filled, leaves = truth.filled.is_done, partitions.changed_leaves(self._session)
         older = bool(self._older)
         return Look(
-            control, held, filled, logged, LOG_ROWS_MAX, tombstones, self._tries, older, leaves.new, leaves.lost
-        )
+            control, held, filled, logged, LOG_ROWS_MAX, tombstones, self._tries, older,
+            leaves.new, leaves.row_trigger, leaves.lost,
+        )  # fmt: skip
 
     def _chunk_rows(self, job: Job) -> int:
         rows, limit = job.settings.chunk_rows or CHUNK_ROWS, job.settings.rate_limit
@@ -277,8 +277,8 @@ class IndexMachine:
             case Validate():
                 self._validate(control)
                 return ("VALIDATING -> READ_WRITE_AND_DELETE",)
-            case TakeIn(leaf):
-                return (partitions.take_in(session, control, leaf),)
+            case TakeIn(leaf, row_trigger):
+                return (partitions.take_in(session, control, leaf, row_trigger),)
             case RemoveOrphans():
                 removed = partitions.remove_orphans(session, control)
                 return (f"a partition is gone; {removed} entries of it were removed",)
@@ -359,8 +359,9 @@ class IndexMachine:
         if control is None or control.is_public or control.state is not State.READ_WRITE_AND_DELETE:
             return
         with self._session.transaction(control, "UPDATE") as connection:
+            connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")  # readers of the view would queue behind us
             connection.execute(truncate_function(self._shape, public=True))
-            connection.execute(checking.view(self._shape, looking.view_names(self._shape)))
+            looking.make_view(connection, self._shape)
             looking.grant_view(connection, self._shape)
             connection.execute(
                 f"UPDATE {CONTROL} SET is_public = true, step = step + 1 WHERE id = %s", (self._shape.id,)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tidefill.errors import NotYet
+from psycopg import errors
+
+from tidefill.errors import KeyUnindexable, NotYet, QueryFailed
 from tidefill.indexes import leaves
-from tidefill.indexes.bodies import truncate_trigger
+from tidefill.indexes.bodies import always, truncate_trigger
 from tidefill.indexes.control import Control
 from tidefill.indexes.states import State
 from tidefill.postgres.index.repair import duplicate_keys, is_put_right
@@ -21,43 +23,55 @@ FETCHED = 1000
 @dataclass(frozen=True, slots=True)
 class Leaves:
     """What has changed since the index knows its partitions. `new`: the name of one in SQL; empty if there is none.
-    `lost`: one is gone."""
+    `row_trigger`: its. `lost`: one is gone."""
 
     new: str = ""
+    row_trigger: int = 0
     lost: bool = False
 
 
 def changed_leaves(session: IndexSession) -> Leaves:
     """What has changed."""
-    new, lost = session.one(leaves.changed(session.shape))
-    return Leaves(new or "", lost)
+    new, row_trigger, lost = session.one(leaves.changed(session.shape))
+    return Leaves(new or "", row_trigger or 0, lost)
 
 
-def take_in(session: IndexSession, control: Control, leaf: str) -> str:
+def take_in(session: IndexSession, control: Control, leaf: str, row_trigger: int) -> str:
     """Have the rows of a new partition in the index: what was in it before it was attached had no trigger. Returns what
     happened, for a person. Of a public index a row whose key another row has gets no entry; else DuplicateKeys."""
     shape = session.shape
     trigger = truncate_trigger(shape, leaf).replace("CREATE TRIGGER", "CREATE OR REPLACE TRIGGER", 1)
-    with told(f"the partition {leaf}"):
-        if not session.locked(trigger):
-            raise NotYet(f"the partition {leaf} is busy")
+    try:
+        with told(f"the partition {leaf}"):
+            if not (session.locked(trigger) and session.locked(always(shape, leaf))):
+                raise NotYet(f"the partition {leaf} is busy")
+    except QueryFailed as error:
+        if isinstance(error.__cause__, errors.UndefinedTable):
+            raise NotYet(f"the partition {leaf} is gone again") from error
+        raise
     log, refused = control.body.log, 0
     if log is None:
         refused = _put_all(session, control, leaf)
     with session.transaction(control) as connection:
         if log is not None:
             connection.execute(leaves.log_all(shape, leaf, log))
-        connection.execute(leaves.remember(shape, leaf))
-    return f"the partition {leaf} was taken in" + (f"; {refused} rows of it have keys of others" if refused else "")
+        connection.execute(leaves.remember(shape, leaf, row_trigger))
+    return f"the partition {leaf} was taken in" + (
+        f"; {refused} rows of it have keys of others, or none, and so no entry" if refused else ""
+    )
 
 
 def _put_all(session: IndexSession, control: Control, leaf: str) -> int:
     refused = 0
     for key in _keys(session, leaf):
-        if is_put_right(session, control, key):
-            continue
-        if not control.is_public:
-            raise duplicate_keys(session)
+        try:
+            if is_put_right(session, control, key):
+                continue
+            if not control.is_public:
+                raise duplicate_keys(session)
+        except KeyUnindexable:
+            if not control.is_public:
+                raise
         refused += 1
     return refused
 

@@ -8,7 +8,6 @@ import psycopg
 from psycopg import errors
 
 from tidefill.errors import Fenced, NotYet
-from tidefill.indexes.bodies import trigger_names
 from tidefill.indexes.control import CHUNKS, CONTROL, LOCK_MS, TAKEN_OVER
 from tidefill.indexes.leaves import LEAVES
 from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
@@ -19,7 +18,10 @@ from tidefill.postgres.index.session import IndexSession, told
 FUNCTIONS = ("row", "truncate", "do", "merge", "slow", "leaf", "at", "of", "raw", "try", "key")
 """In an order in which each can be dropped."""
 
-_TREE = "SELECT relid::regclass::text FROM pg_partition_tree({relation}) UNION SELECT {relation}::regclass::text"
+_TRIGGERS = f"""
+SELECT t.tgrelid::regclass::text, t.tgname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+WHERE p.pronamespace = to_regnamespace('{SCHEMA}') AND p.proname = ANY (%s) AND t.tgparentid = 0 ORDER BY 2 DESC, 1
+"""
 
 
 def stop(session: IndexSession) -> None:
@@ -71,12 +73,19 @@ def _remove(session: IndexSession, statement: str, *, locks: bool = False) -> bo
         try:
             if locks:
                 return session.locked(fenced)
+            session.connection.execute(f"SET lock_timeout = '{LOCK_MS}ms'")
             session.connection.execute(fenced)
             return True
+        except errors.DependentObjectsStillExist as error:
+            detail = str(error.diag.message_detail)
+            raise NotYet(f"something of yours depends on the index {session.shape.name}", detail=detail) from error
         except psycopg.Error as error:
             if error.sqlstate == TAKEN_OVER:
                 raise Fenced(f"another runner has taken the index {session.shape.name} over") from error
             raise
+        finally:
+            if not (session.connection.closed or session.connection.broken):
+                session.connection.execute("SET lock_timeout = 0")
 
 
 def _fenced(shape: Shape, fence: int, statement: str) -> str:
@@ -88,18 +97,14 @@ def _fenced(shape: Shape, fence: int, statement: str) -> str:
 
 def _drop_triggers(session: IndexSession) -> None:
     """One table at a time: a trigger of a partition would keep the lock of the table before it. Those of rows go with
-    the root's."""
+    the root's. A partition that was detached still has its trigger for TRUNCATE."""
     shape = session.shape
-    if not base_is_there(session):
-        return
-    tree = [name for (name,) in session.all(_TREE.format(relation=shape.relation))]
-    (base,) = session.one("SELECT %s::regclass::text", (shape.relation,))
-    truncate = identifier(f"!{shape.id}_truncate")
-    drops = [f"DROP TRIGGER IF EXISTS {truncate} ON {table}" for table in tree]
-    drops += [f"DROP TRIGGER IF EXISTS {name} ON {base}" for name in trigger_names(shape)]
-    for statement in drops:
-        if not _remove(session, statement, locks=True):
-            raise NotYet(f"the index {shape.name} cannot be taken off {base} now", detail="The table is being written.")
+    functions = [f"{shape.id}_row", f"{shape.id}_truncate"]
+    for table, name in session.all(_TRIGGERS, (functions,)):
+        if not _remove(session, f"DROP TRIGGER IF EXISTS {identifier(name)} ON {table}", locks=True):
+            raise NotYet(
+                f"the index {shape.name} cannot be taken off {table} now", detail="The table is being written."
+            )
 
 
 def _drop_functions(shape: Shape) -> str:
@@ -109,14 +114,15 @@ def _drop_functions(shape: Shape) -> str:
         f"DO $$ DECLARE r record; BEGIN FOR r IN SELECT p.oid::regprocedure::text AS f FROM pg_proc p "
         f"WHERE p.pronamespace = to_regnamespace('{SCHEMA}') AND p.proname IN ({names}) "
         f"ORDER BY array_position(ARRAY[{order}], p.proname::text) LOOP "
-        f"EXECUTE 'DROP FUNCTION IF EXISTS ' || r.f || ' CASCADE'; END LOOP; END $$"
+        f"EXECUTE 'DROP FUNCTION IF EXISTS ' || r.f; END LOOP; END $$"
     )
 
 
 def forget(session: IndexSession) -> None:
     """Remove the control row, and the schema if nothing else is in it."""
     with told(f"the index {session.shape.name}"):
-        session.connection.execute(f"DELETE FROM {CONTROL} WHERE id = %s", (session.shape.id,))
+        gone = f"DELETE FROM {CONTROL} WHERE id = %s AND fence <= %s AND body = 'ABSENT'"
+        session.connection.execute(gone, (session.shape.id, session.fence))
         try:
             with session.connection.transaction():
                 session.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")

@@ -15,8 +15,8 @@ from tidefill.errors import DuplicateKeys, Fenced, KeyUnindexable, NotYet, Tidef
 from tidefill.indexes.checking import DUPLICATES_MAX, duplicates
 from tidefill.indexes.control import CONFLICT, CONTROL, LOCK_MS, LOG_TOO_LONG, TAKEN_OVER, Control, cut_over
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes
-from tidefill.indexes.shape import LOGS, Shape, equal, listed
-from tidefill.postgres.index.session import BUSY, IndexSession
+from tidefill.indexes.shape import LOGS, Shape, as_texts, equal
+from tidefill.postgres.index.session import BAD_KEY, BUSY, IndexSession
 
 TRIES_S = 60.0
 """How long one row is tried, before the runner does something else."""
@@ -41,7 +41,7 @@ def _slow(session: IndexSession, control: Control, key: Any, logged: bool) -> No
             if is_put(session, control, key, logged):
                 return
             raise duplicate_keys(session)  # after the transaction, which would take the report with it
-        except (psycopg.DataError, errors.ProgramLimitExceeded) as error:
+        except BAD_KEY as error:
             raise unindexable(session.shape, key, error) from error
         except NotYet:
             if time.monotonic() > until_s:
@@ -55,6 +55,8 @@ def is_put_right(session: IndexSession, control: Control, key: Any) -> bool:
     while True:
         try:
             return is_put(session, control, key, False)
+        except BAD_KEY as error:
+            raise unindexable(session.shape, key, error) from error
         except NotYet:
             if time.monotonic() > until_s:
                 raise
@@ -80,7 +82,7 @@ def drain(session: IndexSession, control: Control) -> int:
     keys = [
         key
         for number in LOGS
-        for key in session.all(f"SELECT DISTINCT {listed(shape.p)} FROM {shape.log(number)} LIMIT 100")
+        for key in session.all(f"SELECT DISTINCT {as_texts(shape.p)} FROM {shape.log(number)} LIMIT 100")
     ]
     put_right(session, control, dict.fromkeys(keys), logged=True)
     return len(keys)
@@ -94,7 +96,7 @@ def merge(session: IndexSession, control: Control, log: int) -> int:
         with session.transaction(control, isolation="REPEATABLE READ") as connection:
             call = f"SELECT * FROM {shape.function('merge')} (%s, %s, %s)"
             row = connection.execute(call, (log, active, BATCH)).fetchone()
-    except (psycopg.DataError, errors.ProgramLimitExceeded) as error:
+    except BAD_KEY as error:
         raise _bad_logged_row(session, error) from error
     assert row is not None, "a function with OUT parameters gives a row"
     merged, _, suspects = row
@@ -108,12 +110,7 @@ def _both_have_it(session: IndexSession, one: Any, other: Any) -> bool:
     casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)
     at = f"{shape.function('at')} ({casts})"
     query = f"SELECT 1 FROM {at} a JOIN {at} b ON {equal(shape.k, 'a.', 'b.')}"
-    return one != other and session.one(query, [_text(value) for value in (*one, *other)]) is not None
-
-
-def _text(value: Any) -> str:
-    """A value of a JSON array as PostgreSQL reads it back."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return one != other and session.one(query, [*one, *other]) is not None
 
 
 def _bad_logged_row(session: IndexSession, error: psycopg.Error) -> TidefillError:
@@ -121,10 +118,10 @@ def _bad_logged_row(session: IndexSession, error: psycopg.Error) -> TidefillErro
     shape = session.shape
     casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)
     for number in LOGS:
-        for key in session.all(f"SELECT DISTINCT {listed(shape.p)} FROM {shape.log(number)}"):
+        for key in session.all(f"SELECT DISTINCT {as_texts(shape.p)} FROM {shape.log(number)}"):
             try:
                 found = session.one(f"SELECT {key_bytes(shape, '')} FROM {shape.function('at')} ({casts})", key)
-            except psycopg.DataError as reason:
+            except BAD_KEY as reason:
                 return unindexable(shape, key, reason)
             if isinstance(error, errors.ProgramLimitExceeded) and found is not None and found[0] > WIDE_BYTES:
                 return unindexable(shape, key, error)
@@ -153,7 +150,7 @@ def try_cut_over(session: IndexSession, log_rows_max: int) -> str:
                 return "conflict"
             case state if state == TAKEN_OVER:
                 raise _taken_over(session) from error
-            case _ if isinstance(error, (*BUSY, psycopg.DataError, errors.ProgramLimitExceeded)):
+            case _ if isinstance(error, (*BUSY, *BAD_KEY)):
                 return "conflict"
         raise
 
@@ -180,7 +177,7 @@ def duplicate_keys(session: IndexSession) -> DuplicateKeys | NotYet:
 
 def _as_error(shape: Shape, report: list[dict[str, Any]], total: int) -> DuplicateKeys:
     first = "; ".join(f"{one['key']} by the rows {', '.join(one['rows'])}" for one in report[:SHOWN])
-    columns = ", ".join(column.name for column in shape.keys)
+    columns = ", ".join(column.shown for column in shape.keys)
     return DuplicateKeys(
         f"several rows of {shape.table} have the same ({columns}): {total} key{'s' * (total != 1)}",
         detail=f"{first}{'; ...' if total > SHOWN else ''}",

@@ -21,14 +21,19 @@ from tidefill.postgres.server import PostgresServer, translated
 BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 """What passes if one tries again."""
 
-BAD_VALUE = (psycopg.DataError, errors.ProgramLimitExceeded, errors.UniqueViolation)
-"""A key that cannot be computed, is too wide, or is there already."""
+BAD_KEY = (psycopg.DataError, errors.ProgramLimitExceeded, errors.RaiseException)
+"""A key that cannot be computed, or is too wide. (A function of the user may raise what it likes.)"""
+
+BAD_VALUE = (*BAD_KEY, errors.UniqueViolation)
+"""The same, or a key that is there already."""
 
 OLD_S = 0.1
 """A transaction that has held its lock for longer is not about to end: nobody queues for a table lock behind it."""
 
-IDLE_IN_TRANSACTION = "20s"
-"""After so long the server ends a transaction of ours whose runner hangs."""
+TRANSACTION_TIMEOUT_RELEASE = 170000
+
+IDLE_IN_TRANSACTION = "2s"
+"""After so long the server ends a transaction of ours whose runner hangs: a writer may wait for a row that it holds."""
 
 _USUAL = {"default_transaction_isolation": "read committed", "lock_timeout": "0", "statement_timeout": "0"}
 LOCKING = {**_USUAL, "lock_timeout": f"{LOCK_MS}ms", "statement_timeout": f"{LOCKED_MS}ms"}
@@ -94,6 +99,8 @@ class IndexSession:
             self._open.execute(f"SET search_path = {path}")
             self._open.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION}'")
             self._open.execute("SET client_min_messages = error")
+            if self._open.info.server_version >= TRANSACTION_TIMEOUT_RELEASE:
+                self._open.execute("SET transaction_timeout = 0")  # to build a key takes its time
             for name, value in _USUAL.items():
                 self._open.execute(f"SET {name} = '{value}'")
         return self._open

@@ -45,11 +45,19 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %(schema)s AND c.relname = %(table)s
 """
 _COLUMNS = """
-SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,
+WITH RECURSIVE base AS (
+  SELECT a.attnum, a.atttypid AS type, a.atttypmod AS typmod
+  FROM pg_attribute a WHERE a.attrelid = %(relation)s AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT base.attnum, t.typbasetype, CASE WHEN t.typtypmod >= 0 THEN t.typtypmod ELSE base.typmod END
+  FROM base JOIN pg_type t ON t.oid = base.type WHERE t.typtype = 'd'
+)
+SELECT a.attname AS name, format_type(t.oid, base.typmod) AS type,
   CASE WHEN a.attcollation <> 0 THEN format('%%I.%%I', cn.nspname, co.collname) ELSE '' END AS collation,
   a.attnum::int AS number, a.attgenerated::text AS generated, coalesce(co.collisdeterministic, true) AS deterministic,
   tn.nspname AS schema
-FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace tn ON tn.oid = t.typnamespace
+FROM pg_attribute a JOIN base ON base.attnum = a.attnum
+JOIN pg_type t ON t.oid = base.type AND t.typtype <> 'd' JOIN pg_namespace tn ON tn.oid = t.typnamespace
 LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
 WHERE a.attrelid = %(relation)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
@@ -220,7 +228,11 @@ def _probed(
         raise UnsupportedKey("the key reads no column of the table", hint="Name a column, or an expression over some.")
     typed = _dicts(session, _COLUMNS, relation=probe)
     _check_columns(f"{wanted.schema}.{wanted.table}", typed)
-    keys = tuple(Column(text, one["type"], one["collation"]) for text, one in zip(texts, typed, strict=True))
+    numbers = {text: one["number"] for name, one in columns.items() for text in (name, identifier(name))}
+    keys = tuple(
+        Column(text, one["type"], one["collation"], numbers.get(text, 0))
+        for text, one in zip(texts, typed, strict=True)
+    )
     path = (*PATH, *sorted({*schemas, *(one["schema"] for one in key)} - set(PATH)))
     shape = Shape(
         index_id, wanted.name, wanted.schema, wanted.table, relation,
