@@ -55,6 +55,8 @@ def test_a_status_as_json() -> None:
         "wal_limit": None,
         "steps_only": False,
         "vacuum": True,
+        "wait_timeout_s": None,
+        "abort_waiting": False,
     }
     assert data["log_bytes"] is None
     assert json.loads(as_json(status_json(FILLING)))["splits"][1] == {
