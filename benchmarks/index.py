@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from benchmarks.latency import Latency
 from tidefill import connect
 from tidefill.engine.engine import Engine
 from tidefill.local.postgres import LocalPostgres, local_postgres
@@ -39,19 +40,6 @@ HEAD = (
     "writers during", "lookup, ms",
 )  # fmt: skip
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "maintenance_work_mem": "256MB"}
-
-
-@dataclass(slots=True)
-class Latency:
-    """Of single-row transactions, in milliseconds."""
-
-    taken: list[float] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        if len(self.taken) < 2:
-            return "none"
-        ordered = sorted(self.taken)
-        return f"{statistics.median(ordered):.1f} / {ordered[int(len(ordered) * 0.99)]:.1f} / {ordered[-1]:.0f}"
 
 
 class Writer(threading.Thread):

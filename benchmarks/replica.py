@@ -29,6 +29,7 @@ from typing import Any, TypeAlias
 import psycopg
 from pyspark.sql import SparkSession
 
+from benchmarks.latency import Latency
 from benchmarks.merge import DELETED, bare_merge, timed
 from benchmarks.processes import Most, most, rss_bytes
 from tidefill import connect
@@ -59,19 +60,6 @@ ROW = (
     "n, mod(n * 7919, 50000), mod(n, 100000) / 100.0, (ARRAY['new', 'paid', 'shipped'])[1 + mod(n, 3)], "
     "'order ' || md5(n::text), timestamptz '2024-01-01' + n * interval '1 second'"
 )
-
-
-@dataclass(slots=True)
-class Latency:
-    """Of single-row transactions, in milliseconds."""
-
-    taken: list[float] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        if len(self.taken) < 2:
-            return "none"
-        ordered = sorted(self.taken)
-        return f"{statistics.median(ordered):.1f} / {ordered[int(len(ordered) * 0.99)]:.1f} / {ordered[-1]:.0f}"
 
 
 class Writer(threading.Thread):

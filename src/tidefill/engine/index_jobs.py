@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.errors import UnknownJob
 from tidefill.extras import with_extra
+from tidefill.jobs import graph
 from tidefill.jobs.definitions import IndexDefinition, IndexWish, job_from_text, job_to_text
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Settings, name_key
@@ -75,8 +76,7 @@ class IndexJobs:
 
     def retiring(self, row: Job) -> Retiring | None:
         """What has to happen before a dropped index is gone; None if the job is none."""
-        is_index = isinstance(job_from_text(row.definition), IndexDefinition)
-        return self._indexes.retiring(row) if is_index else None
+        return self._indexes.retiring(row) if graph.is_index(row) else None
 
     def remove(self, row: Job, resource: Resource) -> None:
         """Remove what the job made on a server."""

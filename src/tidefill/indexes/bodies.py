@@ -254,7 +254,7 @@ def truncate_trigger(shape: Shape, table: str) -> str:
     """The statement that makes the trigger for TRUNCATE on one table of the tree: partitions do not inherit it."""
     name = _truncate_name(shape)
     return (
-        f"CREATE TRIGGER {name} BEFORE TRUNCATE ON {table} "
+        f"CREATE OR REPLACE TRIGGER {name} BEFORE TRUNCATE ON {table} "
         f"FOR EACH STATEMENT EXECUTE FUNCTION {shape.function('truncate')} ()"
     )
 

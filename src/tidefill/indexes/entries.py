@@ -126,8 +126,13 @@ def _leaf(shape: Shape) -> str:
 def settings(shape: Shape) -> str:
     """What every function of ours with a body of statements is pinned to. `force_generic_plan`: a trigger is called
     with one row at a time, and planning each would cost four times as much as running it."""
+    return f"{pinned(shape)} SET plan_cache_mode = force_generic_plan"
+
+
+def pinned(shape: Shape) -> str:
+    """A function of ours finds names and rows the same way, whoever calls it."""
     path = ", ".join(identifier(one) for one in (*shape.path, "pg_temp"))
-    return f"SET search_path = {path} SET row_security = off SET plan_cache_mode = force_generic_plan"
+    return f"SET search_path = {path} SET row_security = off"
 
 
 def key_bytes(shape: Shape, of: str) -> str:

@@ -12,7 +12,7 @@ duplicate. Returns the two primary keys if both rows have the key and are locked
 from __future__ import annotations
 
 from tidefill.indexes.bodies import conditions, upsert
-from tidefill.indexes.entries import entry_at, settings
+from tidefill.indexes.entries import entry_at, pinned, settings
 from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, listed, not_null, same, set_from
 from tidefill.jobs.sql_names import identifier
 
@@ -62,15 +62,14 @@ def _temporary(name: str, columns: str) -> str:
 
 def _deferred(shape: Shape) -> str:
     """The rows whose key another row has."""
-    pair = (
-        f"jsonb_build_array(jsonb_build_array({as_texts(shape.p, 'n.')}), jsonb_build_array({as_texts(shape.p, 'w.')}))"
-    )
     key = f"({listed(shape.p)}) VALUES ({listed(shape.p, 'n.')})"
     note = {number: f"INSERT INTO {shape.log(number)} {key};" for number in LOGS}
     return f"""FOR n IN SELECT * FROM tf_new n WHERE {not_null(shape.k, "n.")} AND NOT EXISTS (
       SELECT 1 FROM {shape.entries} e WHERE {equal((*shape.k, *shape.p), "e.", "n.")}) LOOP
     SELECT {listed(shape.p, "e.")} INTO w FROM {shape.entries} e WHERE {equal(shape.k, "e.", "n.")};
-    IF NOT ({is_logged(shape, "w.")}) THEN suspects := suspects || jsonb_build_array({pair}); END IF;
+    IF NOT ({is_logged(shape, "w.")}) THEN
+      suspects := suspects || jsonb_build_array({_pair(shape, "n.", "w.")});
+    END IF;
     deferred := deferred + 1;
     IF active = 1 THEN {note[1]} ELSE {note[2]} END IF;
   END LOOP;"""
@@ -91,9 +90,8 @@ def is_logged(shape: Shape, of: str) -> str:
 def _settings(shape: Shape) -> str:
     """A batch joins tables that nobody analyzed: only nested loops over indexes are right for them (measured: 2.5 times
     as fast as what the planner takes otherwise)."""
-    path = ", ".join(identifier(one) for one in (*shape.path, "pg_temp"))
     ways = " ".join(f"SET enable_{way} = off" for way in ("hashjoin", "mergejoin", "seqscan"))
-    return f"SET search_path = {path} SET row_security = off {ways}"
+    return f"{pinned(shape)} {ways}"
 
 
 def slow_function(shape: Shape) -> str:
@@ -120,13 +118,11 @@ def lock_base_row(shape: Shape, key: list[str]) -> str:
 
 def _take_over(shape: Shape) -> str:
     """Another row's entry has the key: a duplicate if that row, locked, still has it; else its entry is taken over."""
-    pair = (
-        f"jsonb_build_array(jsonb_build_array({as_texts(shape.p, 'b.')}), jsonb_build_array({as_texts(shape.p, 'o.')}))"
-    )
+    both = f"EXISTS (SELECT 1 FROM {entry_at(shape, 'o.')} w WHERE {same(shape.k, 'w.', 'b.')})"
     return f"""IF NOT FOUND THEN
     SELECT {listed(shape.p, "e.")} INTO o FROM {shape.entries} e WHERE {equal(shape.k, "e.", "b.")};
     {lock_base_row(shape, [f"o.{name}" for name in shape.p])}
-    IF EXISTS (SELECT 1 FROM {entry_at(shape, "o.")} w WHERE {same(shape.k, "w.", "b.")}) THEN RETURN {pair}; END IF;
+    IF {both} THEN RETURN {_pair(shape, "b.", "o.")}; END IF;
     UPDATE {shape.entries} e SET {set_from(shape.columns, "b.")}, dead = false WHERE {equal(shape.k, "e.", "b.")};
   END IF;"""
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from tidefill.errors import StateUnreadable
-from tidefill.jobs.sql_names import identifier
+from tidefill.jobs.sql_names import identifier, unquoted
 
 SCHEMA = "tidefill"
 """Where everything lies that we make on a server, but for triggers and the view that users read."""
@@ -39,7 +39,7 @@ class Column:
     @property
     def shown(self) -> str:
         """As a person reads it: a column without quotes."""
-        return self.name[1:-1].replace('""', '"') if self.number and self.name.startswith('"') else self.name
+        return unquoted(self.name) if self.number else self.name
 
     @property
     def declared(self) -> str:
@@ -226,6 +226,11 @@ def as_texts(names: Iterable[str], of: str = "") -> str:
 def arguments(shape: Shape) -> str:
     """`$1, $2`: a primary key, as the arguments of a function."""
     return ", ".join(f"${number}" for number in range(1, len(shape.p) + 1))
+
+
+def parameters(shape: Shape) -> str:
+    """`%s::bigint, %s::text`: a primary key that a client gives as texts."""
+    return ", ".join(f"%s::{column.type}" for column in shape.primary_key)
 
 
 def literal(text: str) -> str:

@@ -14,3 +14,8 @@ def quoted(name: str) -> str:
 def identifier(name: str) -> str:
     """The name as an identifier in PostgreSQL's SQL, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def unquoted(name: str) -> str:
+    """The name that an identifier of PostgreSQL means: the inverse of `identifier`. One without quotes is itself."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name

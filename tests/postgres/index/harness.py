@@ -163,7 +163,6 @@ class Indexed:
             session.close()
 
     def _take(self) -> None:
-        self.began_s = time.time()
         self.machine = self.another_machine()
         self.session = self.machine._session
         last: Job | None = getattr(self, "job", None)

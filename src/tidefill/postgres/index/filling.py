@@ -15,7 +15,7 @@ from psycopg import errors
 from tidefill.errors import CommitConflict, NotYet, TidefillError
 from tidefill.indexes.control import CHUNKS, CONTROL, Control
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes, key_index
-from tidefill.indexes.shape import Shape, as_texts, equal, listed, not_null, same
+from tidefill.indexes.shape import Shape, as_texts, equal, listed, not_null, parameters, same
 from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.index.repair import put_right, unindexable
 from tidefill.postgres.index.session import BAD_KEY, BAD_VALUE, IndexSession, told
@@ -238,5 +238,4 @@ def _bad_row(
 
 
 def _at(shape: Shape) -> str:
-    casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)
-    return f"SELECT * FROM {shape.function('at')} ({casts})"
+    return f"SELECT * FROM {shape.function('at')} ({parameters(shape)})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any
 
@@ -13,7 +12,7 @@ from tidefill.indexes import checking
 from tidefill.indexes.bodies import trigger_names
 from tidefill.indexes.control import CONTROL, Control
 from tidefill.indexes.shape import LOGS, Shape
-from tidefill.jobs.sql_names import identifier
+from tidefill.jobs.sql_names import identifier, unquoted
 from tidefill.postgres.index.session import Holder, IndexSession, told
 
 SWEPT = 5000
@@ -114,7 +113,7 @@ def check_whole(session: IndexSession, control: Control | None) -> None:
     shape = session.shape
     if control is None or not control.is_public:
         raise _broken(shape, "it was stopped on the server")
-    names = [name.strip('"') for name in trigger_names(shape)]
+    names = [unquoted(name) for name in trigger_names(shape)]
     found = session.one(_TRIGGERS, (shape.relation, shape.relation, names))
     if found is not None:
         table, name, enabled = found
@@ -162,19 +161,13 @@ def make_view(connection: psycopg.Connection[Any], shape: Shape) -> None:
     is made anew."""
     names = view_names(shape)
     known = connection.execute(
-        "SELECT array_agg(quote_ident(attname) ORDER BY attnum) FROM pg_attribute WHERE attrelid = to_regclass(%s) "
+        "SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute WHERE attrelid = to_regclass(%s) "
         "AND attnum > 0 AND NOT attisdropped",
         (shape.view,),
     ).fetchone()
-    if known is not None and known[0] is not None and known[0] != [_bare(name) for name in names if name]:
+    if known is not None and known[0] is not None and known[0] != [unquoted(name) for name in names if name]:
         connection.execute(f"DROP VIEW {shape.view}")
     connection.execute(checking.view(shape, names))
-
-
-def _bare(name: str) -> str:
-    """The name as quote_ident writes it."""
-    plain = name[1:-1]
-    return plain if re.fullmatch("[a-z_][a-z0-9_]*", plain) else name
 
 
 def check_name(session: IndexSession) -> None:

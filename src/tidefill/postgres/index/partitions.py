@@ -40,7 +40,7 @@ def take_in(session: IndexSession, control: Control, leaf: str, row_trigger: int
     """Have the rows of a new partition in the index: what was in it before it was attached had no trigger. Returns what
     happened, for a person. Of a public index a row whose key another row has gets no entry; else DuplicateKeys."""
     shape = session.shape
-    trigger = truncate_trigger(shape, leaf).replace("CREATE TRIGGER", "CREATE OR REPLACE TRIGGER", 1)
+    trigger = truncate_trigger(shape, leaf)
     try:
         with told(f"the partition {leaf}"):
             if not (session.locked(trigger) and session.locked(always(shape, leaf))):

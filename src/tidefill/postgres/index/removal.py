@@ -73,8 +73,8 @@ def _remove(session: IndexSession, statement: str, *, locks: bool = False) -> bo
         try:
             if locks:
                 return session.locked(fenced)
-            session.connection.execute(f"SET lock_timeout = '{LOCK_MS}ms'")
-            session.connection.execute(fenced)
+            with session.short_locks() as connection:
+                connection.execute(fenced)
             return True
         except errors.DependentObjectsStillExist as error:
             detail = str(error.diag.message_detail)
@@ -83,9 +83,6 @@ def _remove(session: IndexSession, statement: str, *, locks: bool = False) -> bo
             if error.sqlstate == TAKEN_OVER:
                 raise Fenced(f"another runner has taken the index {session.shape.name} over") from error
             raise
-        finally:
-            if not (session.connection.closed or session.connection.broken):
-                session.connection.execute("SET lock_timeout = 0")
 
 
 def _fenced(shape: Shape, fence: int, statement: str) -> str:
@@ -109,11 +106,10 @@ def _drop_triggers(session: IndexSession) -> None:
 
 def _drop_functions(shape: Shape) -> str:
     names = ", ".join(f"'{shape.id}_{name}'" for name in FUNCTIONS)
-    order = ", ".join(f"'{shape.id}_{name}'" for name in FUNCTIONS)
     return (
         f"DO $$ DECLARE r record; BEGIN FOR r IN SELECT p.oid::regprocedure::text AS f FROM pg_proc p "
         f"WHERE p.pronamespace = to_regnamespace('{SCHEMA}') AND p.proname IN ({names}) "
-        f"ORDER BY array_position(ARRAY[{order}], p.proname::text) LOOP "
+        f"ORDER BY array_position(ARRAY[{names}], p.proname::text) LOOP "
         f"EXECUTE 'DROP FUNCTION IF EXISTS ' || r.f; END LOOP; END $$"
     )
 
@@ -146,10 +142,8 @@ def drop_view(session: IndexSession) -> None:
             (shape.view, shape.entries),
         ).fetchone()
         if found is not None:
-            session.connection.execute(f"SET lock_timeout = '{LOCK_MS}ms'")
             try:
-                session.connection.execute(f"DROP VIEW IF EXISTS {shape.view}")
+                with session.short_locks() as connection:
+                    connection.execute(f"DROP VIEW IF EXISTS {shape.view}")
             except errors.DependentObjectsStillExist as error:
                 raise NotYet(f"something of yours reads {shape.view}", detail=str(error.diag.message_detail)) from error
-            finally:
-                session.connection.execute("SET lock_timeout = 0")

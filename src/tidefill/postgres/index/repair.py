@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -15,7 +15,7 @@ from tidefill.errors import DuplicateKeys, Fenced, KeyUnindexable, NotYet, Tidef
 from tidefill.indexes.checking import DUPLICATES_MAX, duplicates
 from tidefill.indexes.control import CONFLICT, CONTROL, LOCK_MS, LOG_TOO_LONG, TAKEN_OVER, Control, cut_over
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes
-from tidefill.indexes.shape import LOGS, Shape, as_texts, equal
+from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, parameters
 from tidefill.postgres.index.session import BAD_KEY, BUSY, IndexSession
 
 TRIES_S = 60.0
@@ -35,26 +35,27 @@ def put_right(session: IndexSession, control: Control, keys: Iterable[Any], *, l
 
 
 def _slow(session: IndexSession, control: Control, key: Any, logged: bool) -> None:
-    until_s = time.monotonic() + TRIES_S
-    while True:
-        try:
-            if is_put(session, control, key, logged):
-                return
+    def put() -> None:
+        if not is_put(session, control, key, logged):
             raise duplicate_keys(session)  # after the transaction, which would take the report with it
-        except BAD_KEY as error:
-            raise unindexable(session.shape, key, error) from error
-        except NotYet:
-            if time.monotonic() > until_s:
-                raise
-            time.sleep(random.uniform(0.002, 0.02))  # back-off, so that two do not meet again
+
+    _tried(session, key, put)
 
 
 def is_put_right(session: IndexSession, control: Control, key: Any) -> bool:
     """Have the entry of one base row be what the row is now; False if another row has its key."""
+    return _tried(session, key, lambda: is_put(session, control, key, False))
+
+
+T = TypeVar("T")
+
+
+def _tried(session: IndexSession, key: Any, put: Callable[[], T]) -> T:
+    """The answer of `put`, which is tried again while a writer is in its way."""
     until_s = time.monotonic() + TRIES_S
     while True:
         try:
-            return is_put(session, control, key, False)
+            return put()
         except BAD_KEY as error:
             raise unindexable(session.shape, key, error) from error
         except NotYet:
@@ -66,10 +67,11 @@ def is_put_right(session: IndexSession, control: Control, key: Any) -> bool:
 def is_put(session: IndexSession, control: Control, key: Any, logged: bool) -> bool:
     """Whether the row was put right; False if another row, locked, has its key."""
     shape = session.shape
-    casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)
     with session.transaction(control) as connection:
         connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")
-        row = connection.execute(f"SELECT {shape.function('slow')} ({casts}, %s)", (*key, logged)).fetchone()
+        row = connection.execute(
+            f"SELECT {shape.function('slow')} ({parameters(shape)}, %s)", (*key, logged)
+        ).fetchone()
         if row is not None and row[0] is not None:
             raise psycopg.Rollback
         return True
@@ -107,8 +109,7 @@ def merge(session: IndexSession, control: Control, log: int) -> int:
 
 def _both_have_it(session: IndexSession, one: Any, other: Any) -> bool:
     shape = session.shape
-    casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)
-    at = f"{shape.function('at')} ({casts})"
+    at = f"{shape.function('at')} ({parameters(shape)})"
     query = f"SELECT 1 FROM {at} a JOIN {at} b ON {equal(shape.k, 'a.', 'b.')}"
     return one != other and session.one(query, [*one, *other]) is not None
 
@@ -116,11 +117,11 @@ def _both_have_it(session: IndexSession, one: Any, other: Any) -> bool:
 def _bad_logged_row(session: IndexSession, error: psycopg.Error) -> TidefillError:
     """The first logged row whose key cannot be computed or is too wide now; NotYet if somebody has mended it."""
     shape = session.shape
-    casts = ", ".join(f"%s::{column.type}" for column in shape.primary_key)
+    query = f"SELECT {key_bytes(shape, '')} FROM {shape.function('at')} ({parameters(shape)})"
     for number in LOGS:
         for key in session.all(f"SELECT DISTINCT {as_texts(shape.p)} FROM {shape.log(number)}"):
             try:
-                found = session.one(f"SELECT {key_bytes(shape, '')} FROM {shape.function('at')} ({casts})", key)
+                found = session.one(query, key)
             except BAD_KEY as reason:
                 return unindexable(shape, key, reason)
             if isinstance(error, errors.ProgramLimitExceeded) and found is not None and found[0] > WIDE_BYTES:

@@ -36,7 +36,8 @@ IDLE_IN_TRANSACTION = "2s"
 """After so long the server ends a transaction of ours whose runner hangs: a writer may wait for a row that it holds."""
 
 _USUAL = {"default_transaction_isolation": "read committed", "lock_timeout": "0", "statement_timeout": "0"}
-LOCKING = {**_USUAL, "lock_timeout": f"{LOCK_MS}ms", "statement_timeout": f"{LOCKED_MS}ms"}
+SHORT = {"lock_timeout": f"{LOCK_MS}ms"}
+LOCKING = {**_USUAL, **SHORT, "statement_timeout": f"{LOCKED_MS}ms"}
 """The settings of a session while it executes a statement that locks the table, whatever the role's own are."""
 
 _WRITING = "'RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'"
@@ -101,8 +102,7 @@ class IndexSession:
             self._open.execute("SET client_min_messages = error")
             if self._open.info.server_version >= TRANSACTION_TIMEOUT_RELEASE:
                 self._open.execute("SET transaction_timeout = 0")  # to build a key takes its time
-            for name, value in _USUAL.items():
-                self._open.execute(f"SET {name} = '{value}'")
+            self._set(_USUAL)
         return self._open
 
     @property
@@ -219,16 +219,26 @@ class IndexSession:
         if not self.is_quiet():
             return False
         try:
-            for name, value in LOCKING.items():
-                self.connection.execute(f"SET {name} = '{value}'")
-            self.connection.execute(statement)
+            with self.short_locks(LOCKING) as connection:
+                connection.execute(statement)
             return True
         except (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected):
             return False
+
+    @contextmanager
+    def short_locks(self, settings: Mapping[str, str] = SHORT) -> Iterator[psycopg.Connection[Any]]:
+        """The session, which waits for no lock longer than a moment until the end of the block."""
+        connection = self.connection
+        try:
+            self._set(settings)
+            yield connection
         finally:
-            if not (self.connection.closed or self.connection.broken):
-                for name, value in _USUAL.items():
-                    self.connection.execute(f"SET {name} = '{value}'")
+            if not (connection.closed or connection.broken):
+                self._set(_USUAL)
+
+    def _set(self, settings: Mapping[str, str]) -> None:
+        assert self._open is not None, "settings are of an open session"
+        self._open.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
 
 
 @contextmanager
