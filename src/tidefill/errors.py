@@ -255,6 +255,12 @@ class IndexBroken(Stopped):
     code = "INDEX_BROKEN"
 
 
+class AllPartsFailed(Stopped):
+    """None of the things that a job makes could be made; the detail has the reason of each."""
+
+    code = "ALL_PARTS_FAILED"
+
+
 class VerifyFailed(Stopped):
     """The target differs from a recompute."""
 

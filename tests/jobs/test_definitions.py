@@ -15,6 +15,7 @@ from tidefill.errors import StoreUnreadable
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     IndexDefinition,
+    IndexesDefinition,
     JobDefinition,
     Part,
     PlannedViewDefinition,
@@ -23,15 +24,12 @@ from tidefill.jobs.definitions import (
     ServerReplicaDefinition,
     TableDefinition,
     UnreadableDefinition,
-    ViewWish,
     job_from_text,
     job_to_text,
-    same_wish,
     table_from_text,
     table_to_text,
-    wish_for_replica,
-    wish_of,
 )
+from tidefill.jobs.wishes import ViewWish, same_wish, wish_for_replica, wish_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -51,6 +49,7 @@ JOIN = PlannedViewDefinition(
 GROUPS = replace(JOIN, parts=(replace(JOIN.parts[0], group_columns=1), JOIN.parts[1]))
 FULL = FullViewDefinition("SELECT v FROM u", (("v", "string"),), (replace(JOIN.parts[1], key=()),), (("ansi", "true"),))
 INDEX = IndexDefinition("shop.public.orders", "shop", ("lower(email)",), ("total",), "void", True, "initput", "{}")
+INDEXES = IndexesDefinition("shop.public.orders", "shop", ("a", "b"), (INDEX, replace(INDEX, unique=False)))
 ALL: tuple[JobDefinition, ...] = (REPLICA, ORDERS, VIEW, JOIN, GROUPS, FULL, stores.VIEW, stores.REPLICA)
 
 TEXTS = (Path(__file__).parent / "definitions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -68,13 +67,15 @@ def stored_in_fixtures(table: str) -> Iterator[str]:
 
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
-    for definition in (*ALL, INDEX):
+    for definition in (*ALL, INDEX, INDEXES):
         assert job_from_text(job_to_text(definition)) == definition
 
 
 def test_an_index_is_not_taken_for_something_else_by_a_release_that_knows_none() -> None:
     assert '"form": 4' in job_to_text(INDEX)
-    assert INDEX.tables == ()
+    assert '"form": 5' in job_to_text(INDEXES)
+    assert INDEX.tables == INDEXES.tables == ()
+    assert wish_of(replace(INDEXES, names=("a", "c"))) != wish_of(INDEXES)
     assert same_wish(wish_of(replace(INDEX, shape="worked out anew")), INDEX)  # type: ignore[arg-type]
     for other in (replace(INDEX, unique=False), replace(INDEX, where=""), replace(INDEX, method="bulk"), ORDERS):
         assert wish_of(other) != wish_of(INDEX)
@@ -135,7 +136,7 @@ def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
     assert wish_of(UnreadableDefinition("damaged")) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 5}', '{"form": 1}', '{"form": 1, "key": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 6}', '{"form": 1}', '{"form": 1, "key": 3}'])
 def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
     for found in (job_from_text(text), table_from_text(text)):
         assert isinstance(found, UnreadableDefinition)
@@ -148,13 +149,13 @@ def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
 
 def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
     for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ())):
-        found = job_from_text(re.sub('"form": .', '"form": 5', job_to_text(definition)))
+        found = job_from_text(re.sub('"form": .', '"form": 6', job_to_text(definition)))
         assert isinstance(found, UnreadableDefinition)
-        assert "has form 5, this release knows 4" in found.fact
+        assert "has form 6, this release knows 5" in found.fact
         assert found.tables == names
-    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 5'))
+    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 6'))
     assert isinstance(table, UnreadableDefinition)
-    assert "has form 5, this release knows 4" in table.fact
+    assert "has form 6, this release knows 5" in table.fact
 
 
 def test_parts_that_cannot_be_are_unreadable() -> None:

@@ -12,7 +12,8 @@ from tests.simulation.stage import Stage, row, rows
 from tidefill.errors import Unavailable
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import RowViewDefinition, job_to_text
-from tidefill.jobs.row import Doing, Lease, job_from_json, job_to_json
+from tidefill.jobs.row import Doing, Lease
+from tidefill.jobs.row_json import job_from_json, job_to_json
 from tidefill.jobs.status import Status, status_of
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.target import MemoryTarget

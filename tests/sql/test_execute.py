@@ -17,7 +17,8 @@ from tidefill.jobs.amounts import GB
 from tidefill.jobs.definitions import RowViewDefinition, ServerReplicaDefinition
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Job, Pause
-from tidefill.sql.execute import FACTS, Result, Until
+from tidefill.sql.execute import FACTS
+from tidefill.sql.result import Result, Until
 from tidefill.sql.script import is_complete, results
 
 ODD, COPY = row("odd", 1), row("copy", 2, REPLICA, life=Life.LIVE, published=1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidefill.sql.execute import FACTS, Result
+from tidefill.sql.execute import FACTS
+from tidefill.sql.result import Result
 
 SHOUT = "<script>alert(1)</script>"
 

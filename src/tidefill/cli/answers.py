@@ -20,7 +20,7 @@ from tidefill.jobs.plain_json import as_json
 if TYPE_CHECKING:
     from tidefill.engine.engine import Engine
     from tidefill.engine.job import Job
-    from tidefill.sql.execute import Result
+    from tidefill.sql.result import Result
 
 NO_RUNNER = "no runner: start `tidefill run`"
 FINISHING = "finishing the current step; Ctrl-C again leaves at once"
@@ -37,7 +37,7 @@ class Patience:
 
 def answer(where: Project, engine: Engine, result: Result, patience: Patience) -> None:
     """Show the result; then wait for its jobs, or say that nobody runs them."""
-    from tidefill.sql.execute import Until
+    from tidefill.sql.result import Until
 
     tell(where, result)
     if not result.jobs:

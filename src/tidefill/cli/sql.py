@@ -16,7 +16,7 @@ from tidefill.errors import BadInput, TidefillError
 
 if TYPE_CHECKING:
     from tidefill.engine.engine import Engine
-    from tidefill.sql.execute import Result
+    from tidefill.sql.result import Result
 
 STDIN = "-"
 

@@ -21,6 +21,7 @@ class Reason(Enum):
     OTHERS = "others to end what they do"
     WAITING_FOR_TRANSACTIONS = "transactions that began earlier to end"
     TABLE_LOCK = "a moment in which nobody writes for long"
+    DEFERRED = "BACKFILL INDEXES on its table"
     TROUBLE = "a trouble to pass"
 
     @property

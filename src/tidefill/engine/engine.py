@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from tidefill.core.sizing import FIRST_ROWS, Sizing
-from tidefill.core.version import Number, Point
 from tidefill.delta.explain_document import explanation
-from tidefill.engine.index_jobs import BULK, IndexJobs
+from tidefill.engine.clock import SystemClock
+from tidefill.engine.heads import heads_of_inputs
+from tidefill.engine.index_jobs import BULK, IndexJobs, IndexWords
 from tidefill.engine.inputs import Inputs
 from tidefill.engine.job import Job
 from tidefill.engine.lakes import Lake, Lakes
@@ -29,8 +29,6 @@ from tidefill.engine.tables import Table, absolute, names_of, registered_as
 from tidefill.errors import (
     BadInput,
     InvalidSetting,
-    NotYet,
-    TidefillError,
     UnknownJob,
     WrongState,
 )
@@ -39,19 +37,17 @@ from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     IndexDefinition,
+    IndexesDefinition,
     LakeDefinition,
+    OnServer,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
-    ViewWish,
-    Wish,
     job_from_text,
     job_to_text,
-    same_wish,
     table_to_text,
-    wish_for_replica,
 )
 from tidefill.jobs.graph import Graph, definition_of, inputs_of, is_index, names_read, source_of
 from tidefill.jobs.lifecycle import Life
@@ -61,10 +57,11 @@ from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Settings, name_key
 from tidefill.jobs.settings import AUTO, FULL_LAG_S, changed_settings, check_use, is_full, settings_of_view
 from tidefill.jobs.status import Status, status_of
+from tidefill.jobs.wishes import ViewWish, Wish, same_wish, wish_for_replica
 from tidefill.ports.machine import Machine
 from tidefill.postgres.connections import Databases
 from tidefill.run.backfill import Backfill
-from tidefill.run.catch_up import NEVER, CatchUp
+from tidefill.run.catch_up import CatchUp
 from tidefill.run.log_file import Log
 from tidefill.run.machine import BackfillMachine
 from tidefill.run.owner_process import is_gone, new_owner
@@ -77,21 +74,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidefill.delta.explain_result import Explained
-    from tidefill.postgres.index.explain import ExplainedIndex
-    from tidefill.sql.execute import Result
+    from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
+    from tidefill.sql.result import Result
 
 STORE_FILE = "jobs.db"
 NOTICE = "notice: "  # begins an event that tells what a person should know of a job that was created
 LOG_FOLDER = ".tidefill"
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
-
-
-class SystemClock:
-    """The machine's time."""
-
-    def now_s(self) -> float:
-        """Now."""
-        return time.time()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,11 +243,7 @@ class Engine:
         job = self._attached(name, wish, if_not_exists)
         if job is not None:
             return job
-        explained = self._indexes.explain(name, on, wish, settings)
-        row, is_new = self._indexes.create(explained, settings)
-        for notice in explained.notices if is_new else ():
-            self._store.add_event(row.id, self._clock.now_s(), f"{NOTICE}{notice}")
-        return Job(self, row.id, row.name)
+        return self._created(self._indexes.explain(name, on, wish, settings), settings)
 
     def explain_index(
         self,
@@ -276,7 +261,44 @@ class Engine:
         wish = self._indexes.wish(on, names_of(columns), names_of(include), where, method, unique=unique)
         return self._indexes.explain(name, on, wish, settings)
 
-    def is_of_table(self, definition: IndexDefinition, table: str) -> bool:
+    def create_indexes(
+        self,
+        name: str,
+        on: str,
+        indexes: IndexWords,
+        *,
+        method: str = BULK,
+        if_not_exists: bool = False,
+        **settings: Any,
+    ) -> Job:
+        """Several global indexes over one table, by one job and one scan. `indexes`: of each name what `create_index`
+        takes: `{"by_email": {"columns": "email", "unique": True}}`."""
+        wish = self._indexes.wish_of_several(on, indexes, method)
+        job = self._attached(name, wish, if_not_exists)
+        if job is not None:
+            return job
+        return self._created(self._indexes.explain_several(name, on, wish, settings), settings)
+
+    def explain_indexes(
+        self, name: str, on: str, indexes: IndexWords, *, method: str = BULK, **settings: Any
+    ) -> ExplainedIndexes:
+        """What `create_indexes` would do."""
+        wish = self._indexes.wish_of_several(on, indexes, method)
+        return self._indexes.explain_several(name, on, wish, settings)
+
+    def backfill_indexes(self, on: str) -> Job | None:
+        """Begin all indexes of a table that were created with `start = deferred`, by one job and one scan; None if
+        there are none."""
+        row = self._indexes.begin_deferred(on)
+        return None if row is None else Job(self, row.id, row.name)
+
+    def _created(self, explained: ExplainedIndex | ExplainedIndexes, settings: Mapping[str, Any]) -> Job:
+        row, is_new = self._indexes.create(explained, settings)
+        for notice in explained.notices if is_new else ():
+            self._store.add_event(row.id, self._clock.now_s(), f"{NOTICE}{notice}")
+        return Job(self, row.id, row.name)
+
+    def is_of_table(self, definition: OnServer, table: str) -> bool:
         """Whether the index is on that table; an empty name means any."""
         source = self._databases.source(table)
         return not table or (source is not None and source.name == definition.input)
@@ -407,31 +429,8 @@ class Engine:
         """Bring every job to the newest version that its input has now, in the order of their dependence; or as far as
         it comes until told to stop."""
         service = self.scheduler(hurry=True)
-        CatchUp(self._store, service, self._heads_of_inputs).run(stop or threading.Event())
-
-    def _heads_of_inputs(self, row: Row) -> dict[str, Point] | None:
-        """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will
-        not be soon. Whatever else is wrong with them, the runner says."""
-        try:
-            definition = definition_of(row)
-            match definition:
-                case ServerReplicaDefinition():
-                    return {"": self._databases.head(definition)}
-                case ReplicaDefinition() | RowViewDefinition():
-                    return {"": self._head_of(definition.input)}
-                case PlannedViewDefinition() | FullViewDefinition():
-                    return {table: self._head_of(table) for table in definition.tables}
-                case IndexDefinition():
-                    return {}
-                case never:
-                    assert_never(never)
-        except NotYet:
-            return None
-        except TidefillError:
-            return {"": NEVER}
-
-    def _head_of(self, table: str) -> Number:
-        return Number(self._lake.tables.head(self._inputs.live(table).location))
+        heads = partial(heads_of_inputs, self._databases, self._inputs, self._lakes.lake)
+        CatchUp(self._store, service, heads).run(stop or threading.Event())
 
     def scheduler(self, *, hurry: bool = False) -> Scheduler:
         """A runner of all jobs, for who takes turns by himself. It has an owner of its own: two that shared one would
@@ -466,7 +465,7 @@ class Engine:
 
     def _build(self, row: Row) -> Machine[Any]:
         definition = definition_of(row)
-        if isinstance(definition, IndexDefinition):
+        if isinstance(definition, (IndexDefinition, IndexesDefinition)):
             return self._indexes.build(row, definition)
         backfill = self._backfill(row, definition)
         return BackfillMachine(backfill, self._clock, start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S)

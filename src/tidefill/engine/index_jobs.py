@@ -5,26 +5,44 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tidefill.errors import UnknownJob
+from tidefill.engine.tables import names_of
+from tidefill.errors import BadInput, UnknownJob, WrongState
 from tidefill.extras import with_extra
 from tidefill.jobs import graph
-from tidefill.jobs.definitions import IndexDefinition, IndexWish, job_from_text, job_to_text
+from tidefill.jobs.definitions import (
+    IndexDefinition,
+    IndexesDefinition,
+    JobDefinition,
+    OnServer,
+    job_from_text,
+    job_to_text,
+)
+from tidefill.jobs.graph import definition_of
+from tidefill.jobs.namespace import ends
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Settings, name_key
 from tidefill.jobs.settings import changed_settings, check_use_of_index
+from tidefill.jobs.wishes import IndexesWish, IndexWish
 from tidefill.ports.clock import Clock
 from tidefill.ports.machine import Machine, Retiring
 from tidefill.postgres.connections import Databases
 from tidefill.store.sql_store import SqlStore
 
 if TYPE_CHECKING:
-    from tidefill.postgres.index.explain import ExplainedIndex
+    from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
     from tidefill.postgres.index.jobs import Indexes
 
 BULK = "bulk"
+
+
+WORDS = ("columns", "unique", "include", "where")
+IndexWords: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Of several indexes, by their names, what a user says of each: `WORDS`."""
 
 
 class IndexJobs:
@@ -56,23 +74,67 @@ class IndexJobs:
             name, on, wish.columns, wish.include, wish.where, wish.method, unique=wish.unique
         )  # fmt: skip
 
-    def create(self, explained: ExplainedIndex, settings: Mapping[str, Any]) -> tuple[Job, bool]:
+    def wish_of_several(self, on: str, indexes: IndexWords, method: str) -> IndexesWish:
+        """What a user asks for. Raises BadInput if the table is not of a connection, or a word is none of an index."""
+        found = list[tuple[str, IndexWish]]()
+        for name, words in indexes.items():
+            unknown = sorted(set(words) - set(WORDS))
+            if unknown or "columns" not in words:
+                fact = f"{unknown[0]} says nothing of the index" if unknown else "no columns are named of the index"
+                raise BadInput(f"{fact} {name}", hint=f"There is: {', '.join(WORDS)}.")
+            columns, include = names_of(words["columns"]), names_of(words.get("include", ()))
+            where, unique = str(words.get("where", "")), bool(words.get("unique", False))
+            found.append((name, self.wish(on, columns, include, where, method, unique=unique)))
+        if not found:
+            raise BadInput("no index is named", hint="Name one or more, each with its columns.")
+        return IndexesWish(tuple(found))
+
+    def explain_several(self, name: str, on: str, wish: IndexesWish, settings: Mapping[str, Any]) -> ExplainedIndexes:
+        """What CREATE would make. Raises the first reason why one of them cannot be made."""
+        changed_settings(Settings(), settings)
+        check_use_of_index(settings)
+        return self._indexes.explain_several(name, on, wish.indexes)
+
+    def begin_deferred(self, on: str) -> Job | None:
+        """The job that makes all indexes of the table that were deferred; None if there are none. Several of them go
+        into a job of their own, because they share one scan."""
+        source = self._indexes.source(on)
+        rows = [row for row in self._store.jobs() if _is_deferred(row, source.name)]
+        if len(rows) < 2:
+            return self._store.change(rows[0].id, _begun) if rows else None
+        definitions = [definition_of(row) for row in rows]
+        names = tuple(name for row in rows for name in (row.part_names or (row.name,)))
+        indexes = tuple(one for definition in definitions for one in _each(definition))
+        definition = IndexesDefinition(source.name, source.connection, names, indexes)
+        settings = replace(rows[0].settings, deferred=False)
+        job = Job(uuid.uuid4().hex, self._free_name(source.table), job_to_text(definition), settings=settings)
+        explained = {"name": job.name, "kind": "indexes", "on": source.name, "indexes": list(names)}
+        return self._store.join(replace(job, part_names=names), [row.id for row in rows], json.dumps(explained))
+
+    def _free_name(self, table: str) -> str:
+        names = (f"{table}_indexes{f'_{number}' if number else ''}" for number in count())
+        return next(name for name in names if self._store.find(name) is None and self._store.table(name) is None)
+
+    def create(self, explained: ExplainedIndex | ExplainedIndexes, settings: Mapping[str, Any]) -> tuple[Job, bool]:
         """The job's row, and whether it is a new one."""
         asked = changed_settings(Settings(), settings)
-        row = Job(uuid.uuid4().hex, explained.name, job_to_text(explained.definition), settings=asked)
+        definition = explained.definition
+        parts = definition.names if isinstance(definition, IndexesDefinition) else ()
+        row = Job(uuid.uuid4().hex, explained.name, job_to_text(definition), settings=asked, part_names=parts)
         made = self._store.create(row, (), json.dumps(explained.document(), sort_keys=True))
         return made, made.id == row.id
 
-    def build(self, row: Job, definition: IndexDefinition) -> Machine[Any]:
+    def build(self, row: Job, definition: OnServer) -> Machine[Any]:
         """The machine of the generation of an index."""
         return self._indexes.build(row, definition)
 
-    def violations(self, row: Job) -> list[tuple[str, int, str]]:
-        """The keys that several rows had when the build failed: key, how many rows, and the first of them."""
-        definition = job_from_text(row.definition)
-        if not isinstance(definition, IndexDefinition):
+    def violations(self, row: Job, part: str) -> list[tuple[str, int, str]]:
+        """The keys that several rows had when the build failed: key, how many rows, and the first of them. Of several
+        indexes: of this part, or of all."""
+        if not graph.is_index(row):
             raise UnknownJob(f"{row.name} is no index", hint="SHOW JOBS says what there is.")
-        return self._indexes.violations(row, definition)
+        parts = (part,) if part or not row.part_names else row.part_names
+        return [found for one in parts for found in self._indexes.violations(row, one)]
 
     def retiring(self, row: Job) -> Retiring | None:
         """What has to happen before a dropped index is gone; None if the job is none."""
@@ -81,3 +143,25 @@ class IndexJobs:
     def remove(self, row: Job, resource: Resource) -> None:
         """Remove what the job made on a server."""
         self._indexes.remove(row, resource)
+
+
+def _is_deferred(row: Job, table: str) -> bool:
+    definition = job_from_text(row.definition)
+    known = isinstance(definition, (IndexDefinition, IndexesDefinition)) and definition.input == table
+    return known and row.settings.deferred and not ends(row)
+
+
+def _each(definition: JobDefinition) -> tuple[IndexDefinition, ...]:
+    match definition:
+        case IndexDefinition():
+            return (definition,)
+        case IndexesDefinition(indexes=indexes):
+            return indexes
+        case _:
+            return ()
+
+
+def _begun(row: Job) -> Job:
+    if ends(row):
+        raise WrongState(f"{row.name} is being dropped")
+    return replace(row, settings=replace(row.settings, deferred=False), wish_number=row.wish_number + 1)

@@ -9,6 +9,7 @@ from tidefill.errors import NotYet, UnknownTable, UnsupportedQuery
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     IndexDefinition,
+    IndexesDefinition,
     LakeDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -49,10 +50,10 @@ class Inputs:
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
         definition = definition_of(row)
-        if isinstance(definition, IndexDefinition):
+        if isinstance(definition, (IndexDefinition, IndexesDefinition)):
             raise UnsupportedQuery(
-                f"{row.name} is an index, which is read on its server",
-                hint=f"Ask the server of {definition.connection}: SELECT ... FROM {row.name} WHERE ...",
+                f"{name} is an index, which is read on its server",
+                hint=f"Ask the server of {definition.connection}: SELECT ... FROM {name} WHERE ...",
             )
         if row.published is None:
             return Input(row.name, "", definition.key, made_by=(definition, self._below(definition)))

@@ -95,12 +95,14 @@ class Job:
                 detail=f"[{row.failure.code}] {row.failure.detail}",
                 hint=row.failure.hint,
             )
+        if row.life is not Life.LIVE and row.settings.deferred:
+            raise WrongState(f"{self.name} is deferred", hint="BACKFILL INDEXES ON its table begins it.")
         if row.life is not Life.LIVE:
             raise WrongState(f"{self.name} is paused", hint=f"RESUME JOB {self.name}")
 
     def _is_settled(self) -> bool:
         row = self._row()
-        return (row.life is Life.LIVE and not row.wants_resync) or stands_still(row)
+        return (row.life is Life.LIVE and not row.wants_resync and not row.wants_resume) or stands_still(row)
 
     def _is_gone(self) -> bool:
         row = self.engine._store.job(self.id)
@@ -127,10 +129,26 @@ class Job:
         """Compare what it has made so far with a recompute of the same version. The job goes on meanwhile."""
         return verify(self.engine._store, self._row(), self.engine._build)
 
-    def violations(self) -> list[tuple[str, int, str]]:
+    def violations(self, part: str = "") -> list[tuple[str, int, str]]:
         """Of a unique index whose build failed: the keys that several rows had, how many rows, and the first of
-        them."""
-        return self.engine._indexes.violations(self._row())
+        them. `part`: of which one, if the job makes several."""
+        return self.engine._indexes.violations(self._row(), part)
+
+    def part_names(self) -> tuple[str, ...]:
+        """The names of the things that it makes, if it makes several."""
+        return self._row().part_names
+
+    def part_named(self, name: str) -> str:
+        """The name of the part that has this name, as it was written; empty if it is not one of a part."""
+        return next((part for part in self.part_names() if jobs.name_key(part) == jobs.name_key(name)), "")
+
+    def has_name(self, name: str) -> bool:
+        """Whether it, or a part of it, has the name."""
+        return jobs.name_key(self.name) == jobs.name_key(name) or bool(self.part_named(name))
+
+    def drop_part(self, name: str) -> None:
+        """Remove one of the things that the job makes; with the last one the job ends."""
+        self._wish(jobs.wish_drop_part(name))
 
     def cancel(self, *, cascade: bool = False) -> list[Job]:
         """Remove it, before it is live; the rest is as for `drop`."""

@@ -18,11 +18,10 @@ from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias, assert_never
 
 from tidefill.errors import StoreUnreadable
-from tidefill.jobs.row import name_key
 
-FORM = 4
-"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes. What needs
-nothing of a form is written in an older one, which older releases read."""
+FORM = 5
+"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes, 5 has
+several in one job. What needs nothing of a form is written in an older one, which older releases read."""
 
 PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
@@ -216,7 +215,31 @@ class IndexDefinition:
         return ()
 
 
-JobDefinition: TypeAlias = LakeDefinition | IndexDefinition
+@dataclass(frozen=True, slots=True)
+class IndexesDefinition:
+    """Several indexes over one table, filled by one scan of it. `names`: of the indexes, in their order."""
+
+    input: str
+    connection: str
+    names: Names
+    indexes: tuple[IndexDefinition, ...]
+    kind: ClassVar[Kind] = Kind.INDEX
+
+    @property
+    def tables(self) -> Names:
+        """None, as of one index."""
+        return ()
+
+    @property
+    def by_name(self) -> dict[str, IndexDefinition]:
+        """The indexes by their names."""
+        return dict(zip(self.names, self.indexes, strict=True))
+
+
+OnServer: TypeAlias = IndexDefinition | IndexesDefinition
+"""What is made on a server of others, without Spark."""
+
+JobDefinition: TypeAlias = LakeDefinition | OnServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,67 +255,6 @@ class UnreadableDefinition:
     def error(self, name: str) -> StoreUnreadable:
         """What stops the job or the table of that name."""
         return StoreUnreadable(f"{name}: {self.fact}", detail=self.detail, hint=self.hint)
-
-
-# Wishes.
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaWish:
-    """A replica of what has that name, as names are compared."""
-
-    input_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class ViewWish:
-    """A view of that query, refreshed in that way."""
-
-    sql: str
-    full: bool
-
-
-@dataclass(frozen=True, slots=True)
-class IndexWish:
-    """An index of what has that name, as names are compared, over these columns."""
-
-    input_key: str
-    columns: Names
-    include: Names
-    where: str
-    unique: bool
-    method: str
-
-
-Wish: TypeAlias = ReplicaWish | ViewWish | IndexWish
-"""What a user asked for. What was worked out from it (columns, walks, parts) may differ from time to time."""
-
-
-def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
-    """What the user asked for; None if that cannot be read."""
-    match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
-            return wish_for_replica(definition.input)
-        case RowViewDefinition() | PlannedViewDefinition():
-            return ViewWish(definition.sql, full=False)
-        case FullViewDefinition():
-            return ViewWish(definition.sql, full=True)
-        case IndexDefinition(source, _, columns, include, where, unique, method):
-            return IndexWish(name_key(source), columns, include, where, unique, method)
-        case UnreadableDefinition():
-            return None
-        case never:
-            assert_never(never)
-
-
-def wish_for_replica(source: str) -> ReplicaWish:
-    """The wish for a replica of the table or the job of that name; names do not differ by case."""
-    return ReplicaWish(name_key(source))
-
-
-def same_wish(wish: Wish, definition: JobDefinition | UnreadableDefinition) -> bool:
-    """Whether the user who made this wish gets this definition. Of one that cannot be read that is not known: no."""
-    return wish_of(definition) == wish
 
 
 # Texts.
@@ -348,6 +310,8 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
             return 3, {"input": job.parts[0].table, FULL: True}
         case IndexDefinition():
             return 4, {"sql": job.input}
+        case IndexesDefinition():
+            return 5, {"sql": job.input}
         case never:
             assert_never(never)
 
@@ -371,7 +335,7 @@ def _job(data: dict[str, Any]) -> JobDefinition:
         case Kind.VIEW:
             return _view(data, key, semantics)
         case Kind.INDEX:
-            return _index(data)
+            return _indexes(data) if "indexes" in data else _index(data)
         case never:
             assert_never(never)
 
@@ -388,6 +352,11 @@ def _index(data: dict[str, Any]) -> IndexDefinition:
     texts = {name: str(data[name]) for name in ("input", "connection", "where", "method", "shape")}
     columns, include = _names(data["columns"]), _names(data["include"])
     return IndexDefinition(columns=columns, include=include, unique=bool(data["unique"]), **texts)
+
+
+def _indexes(data: dict[str, Any]) -> IndexesDefinition:
+    indexes = tuple(map(_index, data["indexes"]))
+    return IndexesDefinition(str(data["input"]), str(data["connection"]), _names(data["names"]), indexes)
 
 
 def _view(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:

@@ -18,6 +18,7 @@ from tidefill.jobs.definitions import (
     INPUT,
     FullViewDefinition,
     IndexDefinition,
+    IndexesDefinition,
     JobDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -47,7 +48,7 @@ def names_read(row: Job) -> tuple[str, ...]:
 
 def is_index(row: Job) -> bool:
     """Whether the job makes an index on a server, for which no Spark is needed."""
-    return isinstance(job_from_text(row.definition), IndexDefinition)
+    return isinstance(job_from_text(row.definition), (IndexDefinition, IndexesDefinition))
 
 
 def source_of(inputs: Iterable[Job | None]) -> str:
@@ -70,7 +71,7 @@ def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]] = 
 
     def inputs(definition: JobDefinition) -> dict[str, Node]:
         match definition:
-            case ServerReplicaDefinition() | IndexDefinition():
+            case ServerReplicaDefinition() | IndexDefinition() | IndexesDefinition():
                 return {}
             case ReplicaDefinition() | RowViewDefinition():
                 return {INPUT: node(definition.input)}

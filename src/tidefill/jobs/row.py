@@ -7,7 +7,6 @@ report at once. Wishes are what a user wants; only the runner that holds the lea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -16,12 +15,12 @@ from typing import Any
 from tidefill.core.budget import BUDGET
 from tidefill.core.look import Phase
 from tidefill.core.progress import Progress
-from tidefill.core.reasons import Reason, code_of
+from tidefill.core.reasons import Reason
 from tidefill.core.step import Knobs
 from tidefill.errors import Fenced, InvalidSetting, StoreUnreadable, TidefillError, WrongState
 from tidefill.jobs import lifecycle
 from tidefill.jobs.lifecycle import Event, Life
-from tidefill.jobs.resources import Resource, resource_from_text
+from tidefill.jobs.resources import Resource
 
 NAME_CHARACTERS_MAX = 200
 RATE_LIMIT_MAX = 10**12
@@ -42,7 +41,8 @@ class Settings:
     the job before it stops filling, and before it gives them up; None: however many. `steps_only`: changes are always
     taken in by steps, even where a recompute is expected to be cheaper. `vacuum`: once a day, files of the target that
     nobody needs any more are removed. Of an index: `wait_timeout_s`: how long it waits for transactions of others
-    before it stops; None: for ever. `abort_waiting`: it then ends their sessions instead."""
+    before it stops; None: for ever. `abort_waiting`: it then ends their sessions instead. `deferred`: nothing of it is
+    made before BACKFILL INDEXES."""
 
     parallelism: int = 1
     rate_limit: int | None = None
@@ -55,6 +55,7 @@ class Settings:
     vacuum: bool = True
     wait_timeout_s: float | None = None
     abort_waiting: bool = False
+    deferred: bool = False
 
     def __post_init__(self) -> None:
         if self.wait_timeout_s is not None and not self.wait_timeout_s >= 0:
@@ -105,12 +106,26 @@ class Doing:
 
 
 @dataclass(frozen=True, slots=True)
+class PartReport:
+    """How one of the things stands that a job makes, if it makes several. `rows_of`: None if that is not known.
+    `failure`: why it is not made, as a person reads it; empty if it did not fail."""
+
+    name: str
+    phase: str
+    rows_done: int = 0
+    rows_of: int | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """The row. JSON texts (`definition`, `anchor`, `released`, `learned`) belong to others, who alone read them.
     `source`: what the generation is built from, where something else may take its name. `unread_settings`: the settings
     as the store has them, if this release cannot read them; they are written back as they are. `waiting`: what the job
     waits for, as a person reads it; `waits_for`: the code of the reason, which programs compare. `part_names`: of the
-    things that a job makes if it makes several; they are taken with its own name, and free with it."""
+    things that a job makes if it makes several; they are taken with its own name, and free with it, or when
+    a part is dropped. `wants_gone`: the parts that somebody has dropped, and that are not gone yet. `parts`: how each
+    stood when the machine last reported."""
 
     id: str
     name: str
@@ -139,6 +154,8 @@ class Job:
     ended_at_s: float = 0.0
     unread_settings: str = ""
     part_names: tuple[str, ...] = ()
+    wants_gone: tuple[str, ...] = ()
+    parts: tuple[PartReport, ...] = ()
 
     def __post_init__(self) -> None:
         names = self.names()
@@ -194,8 +211,9 @@ def wish_pause(what: Pause) -> Callable[[Job], Job]:
 
 
 def wish_resume(job: Job) -> Job:
-    """RESUME JOB: after a pause or a failure."""
-    return _wish(job, pause=Pause.NOTHING, wants_resume=job.life is Life.FAILED)
+    """RESUME JOB: after a pause or a failure, also of one of its parts."""
+    stands = job.life is Life.FAILED or (job.life is Life.LIVE and any(part.failure for part in job.parts))
+    return _wish(job, pause=Pause.NOTHING, wants_resume=stands)
 
 
 def wish_settings(settings: Settings) -> Callable[[Job], Job]:
@@ -243,6 +261,18 @@ def wish_drop(job: Job) -> Job:
     if job.life in (Life.CANCELLING, Life.DROPPED):
         return job
     return _wish(job, wants_end=True)
+
+
+def wish_drop_part(name: str) -> Callable[[Job], Job]:
+    """DROP of one of several things that a job makes. The job ends with the last one."""
+
+    def wished(job: Job) -> Job:
+        gone = tuple(dict.fromkeys((*job.wants_gone, name)))
+        if set(job.part_names) <= set(gone):
+            return wish_drop(job)
+        return job if gone == job.wants_gone else _wish(job, wants_gone=gone)
+
+    return wished
 
 
 def is_held(lease: Lease, now_s: float, ttl_s: float, is_gone: Callable[[str], bool]) -> bool:
@@ -332,9 +362,29 @@ def waits(reason: Reason, text: str = "") -> dict[str, Any]:
 
 
 def resumed(job: Job) -> Job:
-    """Go on where the job stopped."""
+    """Go on where the job stopped. After a failure, parts that had failed are made again."""
     event = Event.RESUME_LIVE if job.published == job.generation else Event.RESUME_FILLING
-    return happened(event, failure=None, wants_resume=False)(job)
+    parts = _not_failed(job) if job.life is Life.FAILED else job.parts
+    return happened(event, failure=None, wants_resume=False, parts=parts)(job)
+
+
+def _not_failed(job: Job) -> tuple[PartReport, ...]:
+    return tuple(part for part in job.parts if not part.failure)
+
+
+def rebuilt(job: Job) -> Job:
+    """What had failed of a live job is made again."""
+    return happened(Event.RESYNC, wants_resume=False, parts=_not_failed(job))(job)
+
+
+def without_parts(gone: tuple[str, ...]) -> Callable[[Job], Job]:
+    """These parts are gone: their names are free."""
+    return lambda job: replace(
+        job,
+        part_names=tuple(name for name in job.part_names if name not in gone),
+        wants_gone=tuple(name for name in job.wants_gone if name not in gone),
+        parts=tuple(part for part in job.parts if part.name not in gone),
+    )
 
 
 def failed(error: TidefillError) -> Callable[[Job], Job]:
@@ -378,6 +428,7 @@ def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], J
         anchor="",
         released="",
         failure=None,
+        parts=(),
     )(job)
 
 
@@ -389,57 +440,3 @@ def intend(resource: Resource) -> Callable[[Job], Job]:
 def forget(resource: Resource) -> Callable[[Job], Job]:
     """The thing is gone."""
     return lambda job: replace(job, resources=tuple(other for other in job.resources if other != resource))
-
-
-def job_to_json(job: Job) -> dict[str, Any]:
-    """The row as JSON data."""
-    data = {name: getattr(job, name) for name in _PLAIN}
-    data["life"] = job.life.value
-    data["pause"] = job.pause.value
-    data["resources"] = list(map(str, job.resources))
-    data["part_names"] = list(job.part_names)
-    for name, kind in _NESTED.items():
-        value = getattr(job, name)
-        data[name] = None if value is None else {part: getattr(value, part) for part in kind.__dataclass_fields__}
-    if job.unread_settings:
-        data["settings"] = json.loads(job.unread_settings)
-    return data
-
-
-def job_from_json(data: Any) -> Job:
-    """The inverse of `job_to_json`; StoreUnreadable for what it cannot be."""
-    try:
-        data = {**_LATER, "waits_for": code_of(data["waiting"]), **data}
-        fields = {name: data[name] for name in _PLAIN}
-        for name, kind in _NESTED.items():
-            fields[name] = None if data[name] is None and name in _MAY_BE_NONE else _nested(kind, data[name])
-        if fields["settings"] is None:
-            fields |= {"settings": Settings(), "unread_settings": json.dumps(data["settings"])}
-        life, pause = Life(data["life"]), Pause(data["pause"])
-        resources, part_names = tuple(map(resource_from_text, data["resources"])), tuple(data["part_names"])
-        return Job(**fields, life=life, pause=pause, resources=resources, part_names=part_names)
-    except (KeyError, TypeError, ValueError, AttributeError, TidefillError) as error:
-        raise StoreUnreadable("a job in the store cannot be read", detail=f"{type(error).__name__}: {error}") from error
-
-
-def _nested(kind: Any, data: Any) -> Any:
-    """The value; None for settings that this release does not know: they stop their own job, and no look at others."""
-    try:
-        return kind(**data)
-    except (TypeError, TidefillError):
-        if kind is Settings and isinstance(data, dict):
-            return None
-        raise
-
-
-_NESTED: dict[str, Any] = {
-    "settings": Settings,
-    "lease": Lease,
-    "failure": Failure,
-    "progress": Progress,
-    "doing": Doing,
-}
-_LATER = {"source": "", "doing": None, "part_names": (), "learned": ""}  # rows of earlier releases do not have these
-_MAY_BE_NONE = ("failure", "progress", "doing")
-_OTHERWISE = (*_NESTED, "life", "pause", "resources", "part_names", "unread_settings")
-_PLAIN = tuple(name for name in Job.__dataclass_fields__ if name not in _OTHERWISE)

@@ -13,6 +13,7 @@ from tidefill.jobs.amounts import seconds_of, size_of
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     IndexDefinition,
+    IndexesDefinition,
     JobDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -23,14 +24,17 @@ from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
 WAITING = ("wait_timeout", "abort_waiting")  # of an index, for transactions of others
-OF_INDEX = ("rate_limit", "chunk_rows", *WAITING)
+OF_INDEX = ("rate_limit", "chunk_rows", *WAITING, "start")
 SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
 SWITCHES = ("verify", "vacuum", "abort_waiting")
-SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh", "wait_timeout")
+SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh", "wait_timeout", "start")
 AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
 """How changes are taken in: by steps or by a recompute, whichever is cheaper; by steps alone; or, of a view that is
 computed from nothing each time, by a recompute alone."""
-TIMES_AND_MORE = frozenset(("target_lag", "wait_timeout", "refresh", *SIZES))  # whose values are worked out here
+AT_ONCE, DEFERRED = "now", "deferred"
+"""When an index is made: with CREATE, or with BACKFILL INDEXES."""
+TIMES_AND_MORE = frozenset(("target_lag", "wait_timeout", "refresh", "start", *SIZES))
+"""Those whose values are worked out here."""
 FULL_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
 
 
@@ -58,6 +62,8 @@ def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
     if "wait_timeout" in asked:
         given = asked["wait_timeout"]
         changes["wait_timeout_s"] = None if given is None else _seconds("wait_timeout", given)
+    if "start" in asked:
+        changes["deferred"] = _is_deferred(asked["start"])
     if "refresh" in asked:
         changes["steps_only"] = _steps_only(asked["refresh"])
     changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
@@ -70,6 +76,12 @@ def _steps_only(refresh: object) -> bool:
             f"refresh cannot become {FULL}", hint=f"Drop the view, and create it WITH (refresh = {FULL})."
         )
     return _checked_refresh(str(refresh)) == INCREMENTAL
+
+
+def _is_deferred(start: object) -> bool:
+    if str(start).lower() not in (AT_ONCE, DEFERRED):
+        raise InvalidSetting(f"start is {start!r}", hint=f"Set it to {AT_ONCE} or {DEFERRED}.")
+    return str(start).lower() == DEFERRED
 
 
 def _seconds(name: str, time: object) -> float:
@@ -101,14 +113,14 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
             unused, slot = frozenset(SIZES), ""
         case FullViewDefinition():
             unused, slot = frozenset((*SIZES, *OF_CHUNKS, "refresh")), ""
-        case IndexDefinition():
+        case IndexDefinition() | IndexesDefinition():
             check_use_of_index(asked)
             return
         case never:
             assert_never(never)
     for name in asked:
-        if name in WAITING:
-            raise InvalidSetting(f"{name} is for indexes, which wait for transactions of others", hint="Leave it out.")
+        if name in WAITING or name == "start":
+            raise InvalidSetting(f"{name} is for indexes on a server", hint="Leave it out.")
         if name in unused and name in SIZES:
             raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
         if name == "wal_limit" and slot:

@@ -26,7 +26,7 @@ from tidefill.jobs.definitions import Kind, UnreadableDefinition, job_from_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.plain_json import plain
-from tidefill.jobs.row import Doing, Failure, Job, Pause, Settings, settings_error
+from tidefill.jobs.row import Doing, Failure, Job, PartReport, Pause, Settings, settings_error
 
 NOT_STARTED, DONE = "not started", "done"
 UNKNOWN = "unknown"  # the kind of a job whose definition cannot be read
@@ -72,7 +72,8 @@ class Status:
     runs it now. `published`: whether a generation of it can be read. `wishes`: what was asked for and not done yet.
     `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it. `doing`: the step that
     is under way; then `lag_s` counts on, and is the least that it can be. `waits_for`: the code of what it waits for,
-    which programs compare; `waiting` is for a person. `phase`: of an index, the state that its server shows."""
+    which programs compare; `waiting` is for a person. `phase`: of an index, the state that its server shows. `parts`:
+    of a job that makes several things, how each stands."""
 
     name: str
     kind: str
@@ -98,6 +99,7 @@ class Status:
     doing: DoingStatus | None = None
     waits_for: str = ""
     phase: str = ""
+    parts: tuple[PartReport, ...] = ()
 
     @property
     def percent(self) -> int:
@@ -168,6 +170,7 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
         log_bytes=progress.log_bytes if progress else None,
         doing=doing,
         phase=_phase(row) if kind == Kind.INDEX.value else "",
+        parts=row.parts if row.part_names else (),
     )
 
 

@@ -17,7 +17,7 @@ from tidefill.core.reasons import Reason
 from tidefill.errors import TidefillError
 from tidefill.jobs.agreement import Group
 from tidefill.jobs.resources import Resource
-from tidefill.jobs.row import Doing, Job
+from tidefill.jobs.row import Doing, Job, PartReport
 from tidefill.ports.frames import Compared
 
 T = TypeVar("T")
@@ -95,17 +95,6 @@ class Outcome(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class PartReport:
-    """How one of the things stands that a job makes, if it makes several. `rows_of`: None if that is not known."""
-
-    name: str
-    phase: str
-    rows_done: int = 0
-    rows_of: int | None = None
-    failure: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Standing:
     """What a machine knows from its last plan, asked every turn. `lag`: how far the target is behind. `notices`: what a
     person should know by now, the same words each time."""
@@ -118,7 +107,8 @@ class Standing:
 class Report:
     """What a job has done. `anchor`: a text that the runner keeps in the job's row; `recover` begins from it.
     `rows_of`: about how many rows are to be filled. `learned`: a text that the runner keeps, too: what the machine
-    knows of the cost of its steps. Losing it costs time, never rows."""
+    knows of the cost of its steps. Losing it costs time, never rows. `parts`: of a job that makes
+    several things. `gone`: the names of parts that a user dropped, and of which nothing is left."""
 
     anchor: str
     finished: bool
@@ -127,6 +117,7 @@ class Report:
     rows_per_s: float = 0.0
     learned: str = ""
     parts: tuple[PartReport, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 class Machine(Protocol[T]):

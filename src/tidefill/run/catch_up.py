@@ -89,10 +89,11 @@ class CatchUp:
 
 def stands_still(row: Job) -> bool:
     """Whether the job does nothing until somebody wishes for something."""
-    wished = row.wants_end or row.wants_resync or row.wants_resume
+    wished = row.wants_end or row.wants_resync or row.wants_resume or bool(row.wants_gone)
     paused = (row.life is Life.PAUSED and row.pause is Pause.ALL) or row.waits_for == Reason.FILL_PAUSED.code
     stopped = row.settings.rate_limit == 0 and row.waits_for == Reason.RATE_LIMIT.code
-    return not wished and (row.life is Life.FAILED or paused or stopped)
+    deferred = row.settings.deferred and row.waits_for == Reason.DEFERRED.code
+    return not wished and (row.life is Life.FAILED or paused or stopped or deferred)
 
 
 def reached(row: Job, goal: Goal) -> bool:
@@ -102,7 +103,8 @@ def reached(row: Job, goal: Goal) -> bool:
     points = {table if len(versions) > 1 or table in goal else "": versions[table].point for table in versions}
     up_to_date = row.waits_for == Reason.IDLE.code
     has_all = all(_includes(points.get(table), point) for table, point in goal.items())
-    return row.life is Life.LIVE and not row.wants_resync and (up_to_date or has_all)
+    wished = row.wants_resync or row.wants_resume or row.wants_gone
+    return row.life is Life.LIVE and not wished and (up_to_date or has_all)
 
 
 def _includes(point: Point | None, goal: Point) -> bool:

@@ -38,6 +38,7 @@ class Reporting:
                 lag=lag,
                 at_s=self._clock.now_s(),
             )
+            row = jobs.without_parts(told.gone)(replace(row, parts=told.parts))
             return replace(row, anchor=told.anchor, progress=progress, learned=told.learned, waiting="", waits_for="")
 
         self._rows.change(job, reported)

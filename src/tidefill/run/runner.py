@@ -187,6 +187,9 @@ class Runner:
                 return self._stand(job)
             self._memory.forget(job.id)
             job = self._rows.change(job, jobs.resumed, "resumed after a failure")
+        if job.life is Life.LIVE and job.wants_resume:
+            self._memory.forget(job.id)
+            job = self._rows.change(job, jobs.rebuilt, "what had failed is built again")
         if job.pause is Pause.ALL and job.life is not Life.PAUSED:
             job = self._rows.change(job, jobs.happened(Event.PAUSE, **jobs.waits(Reason.PAUSED)), "paused")
         if job.pause is not Pause.ALL and job.life is Life.PAUSED:

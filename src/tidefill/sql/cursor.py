@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidefill.errors import BadSql
-from tidefill.jobs.settings import AUTO, FULL, INCREMENTAL
+from tidefill.jobs.settings import AT_ONCE, AUTO, DEFERRED, FULL, INCREMENTAL
 from tidefill.jobs.sql_names import HIDDEN
 from tidefill.sql.statements import Value
 from tidefill.sql.words import Script, name_of, shown, string_of
@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"\d+(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?", re.A
 _WORDS: dict[str, Value] = {
     "TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None,
     "AUTO": AUTO, "FULL": FULL, "INCREMENTAL": INCREMENTAL, "BULK": "bulk", "INITPUT": "initput",
+    "NOW": AT_ONCE, "DEFERRED": DEFERRED,
 }  # fmt: skip
 _BACKTICKS = "Names with other signs than letters, digits and _ go in backticks."
 _VALUES = f"A value is a number, a string in quotes, or one of {', '.join(_WORDS)}."
@@ -142,6 +143,14 @@ class Cursor:
             depth += {"(": 1, ")": -1}.get(self.current.word, 0)
             if not depth and all(self._ahead(offset).word == word for offset, word in enumerate(words)):
                 break
+            self._index += 1
+        return self._text_since(start, what)
+
+    def text_in_list(self, what: str) -> str:
+        """Read, as it was written, all up to the comma or the parenthesis that ends one of a list."""
+        start, depth = self.current, 0
+        while depth or self.current.word not in (",", ")"):
+            depth += {"(": 1, ")": -1}.get(self.current.word, 0)
             self._index += 1
         return self._text_since(start, what)
 

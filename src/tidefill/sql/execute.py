@@ -7,14 +7,11 @@ need not parse one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any, assert_never
 
 from tidefill.delta.explain_document import (
     KIND_NAMES,
-    Explanation,
     explanation,
     facts,
     key_text,
@@ -27,6 +24,7 @@ from tidefill.jobs.amounts import seconds_text, size_text
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     IndexDefinition,
+    IndexesDefinition,
     JobDefinition,
     Kind,
     PlannedViewDefinition,
@@ -35,17 +33,28 @@ from tidefill.jobs.definitions import (
     ServerReplicaDefinition,
 )
 from tidefill.jobs.plain_text import FACTS as FACTS
-from tidefill.jobs.plain_text import as_html, as_text
 from tidefill.jobs.row import Settings
 from tidefill.jobs.settings import INCREMENTAL, check_setting_names
 from tidefill.jobs.sql_names import quoted
 from tidefill.jobs.status import UNKNOWN, Status
+from tidefill.sql.indexes import (
+    backfill_indexes,
+    defined,
+    index_words,
+    indexes_words,
+    list_indexes,
+    part_rows,
+    violations,
+)
+from tidefill.sql.result import Result, Until, waits
 from tidefill.sql.statements import (
     AlterJob,
+    BackfillIndexes,
     CancelJob,
     CatalogTable,
     Create,
     CreateIndex,
+    CreateIndexes,
     CreateReplica,
     CreateView,
     DropIndex,
@@ -74,37 +83,11 @@ from tidefill.sql.statements import (
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
-REPLICA_OPTIONS = ("publication", "slot")
-VIEW_OPTIONS = ("refresh",)
-INDEX_OPTIONS = ("method",)
+_NAMED_OPTIONS: dict[type[Create], tuple[str, ...]] = {
+    CreateReplica: ("publication", "slot"), CreateView: ("refresh",), CreateIndex: ("method",),
+    CreateIndexes: ("method",),
+}  # fmt: skip
 _KINDS = {DropView: Kind.VIEW, DropReplica: Kind.REPLICA, DropIndex: Kind.INDEX}
-
-
-class Until(Enum):
-    """What is waited for, if somebody wants to wait."""
-
-    NOTHING = "nothing"
-    LIVE = "live"
-    GONE = "gone"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a statement gives: rows, or a message, or both. `jobs`: those of which something was asked, and `until` when
-    that is done. `document`: what the rows tell, for a program."""
-
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[object, ...], ...] = ()
-    message: str = ""
-    jobs: tuple[Job, ...] = ()
-    until: Until = Until.NOTHING
-    document: Explanation | dict[str, Any] | None = None
-
-    def __repr__(self) -> str:
-        return as_text(self.columns, self.rows, self.message)
-
-    def _repr_html_(self) -> str:
-        return as_html(self.columns, self.rows, self.message)
 
 
 def execute(engine: Engine, statement: Statement) -> Result:
@@ -116,7 +99,7 @@ def execute(engine: Engine, statement: Statement) -> Result:
             return _unregister(engine, statement)
         case ShowTables():
             return _tables(engine)
-        case CreateView() | CreateReplica() | CreateIndex():
+        case CreateView() | CreateReplica() | CreateIndex() | CreateIndexes():
             return _create(engine, statement)
         case Explain(create, with_sql):
             return _explain(engine, create, with_sql)
@@ -129,9 +112,11 @@ def execute(engine: Engine, statement: Statement) -> Result:
         case ShowEvents(name):
             return _events(engine, name)
         case ShowIndexes(table):
-            return _indexes(engine, ".".join(table))
+            return list_indexes(engine, ".".join(table))
+        case BackfillIndexes(table):
+            return backfill_indexes(engine, ".".join(table))
         case ShowViolations(name):
-            return _violations(engine.job(name))
+            return violations(engine.job(name), name)
         case PauseJob() | ResumeJob() | CancelJob() | ResyncJob() | AlterJob():
             return _wish(engine.job(statement.name), statement)
         case Verify(name):
@@ -197,8 +182,11 @@ def _create(engine: Engine, statement: Create) -> Result:
         case CreateReplica(name, source):
             job = engine.create_replica(name, ".".join(source), if_not_exists=statement.if_not_exists, **settings)
         case CreateIndex():
-            wanted = _index_words(statement)
+            wanted = index_words(statement)
             job = engine.create_index(statement.name, **wanted, if_not_exists=statement.if_not_exists, **settings)
+        case CreateIndexes():
+            wanted = indexes_words(statement)
+            job = engine.create_indexes(statement.name, **wanted, if_not_exists=statement.if_not_exists, **settings)
         case never:
             assert_never(never)
     status = job.status()
@@ -208,16 +196,10 @@ def _create(engine: Engine, statement: Create) -> Result:
     return Result(message=message, jobs=(job,), until=Until.LIVE)
 
 
-def _index_words(statement: CreateIndex) -> dict[str, Any]:
-    table, columns = ".".join(statement.table), statement.columns
-    more = {"unique": statement.unique, "include": statement.include, "where": statement.where}
-    return {"on": table, "columns": columns, **more}
-
-
 def _create_settings(statement: Create) -> dict[str, Any]:
     """A replica also has names of what was made for it on the server, a view a way in which it is refreshed, and an
     index one in which it is filled."""
-    named = {CreateReplica: REPLICA_OPTIONS, CreateView: VIEW_OPTIONS, CreateIndex: INDEX_OPTIONS}[type(statement)]
+    named = _NAMED_OPTIONS[type(statement)]
     given = {name: str(value) for name, value in statement.options if name in named}
     return {**given, **_settings(tuple(option for option in statement.options if option[0] not in named))}
 
@@ -230,7 +212,7 @@ def _settings(options: Options) -> dict[str, Any]:
 
 def _drop(engine: Engine, statement: DropView | DropReplica | DropIndex | DropJob) -> Result:
     name, kind = statement.name, _KINDS.get(type(statement))
-    job = next((job for job in engine.jobs() if job.name.casefold() == name.casefold()), None)
+    job = next((job for job in engine.jobs() if job.has_name(name)), None)
     if job is None and statement.if_exists:
         return Result(message=f"there is no {_kind_name(kind)} {name}; nothing to do")
     found = None if job is None else job.status().kind
@@ -239,6 +221,10 @@ def _drop(engine: Engine, statement: DropView | DropReplica | DropIndex | DropJo
         fact, hint = f"there is no {_kind_name(kind)} {name}", f"DROP {other.upper()} {quoted(job.name)}"
         raise UnknownJob(fact, detail=f"{job.name} is a {other}.", hint=hint)
     job = job or engine.job(name)
+    part = job.part_named(name)
+    if part:
+        job.drop_part(part)
+        return Result(message=f"{part}: asked to drop", jobs=(job,))
     return _ended(job, "drop", job.drop(cascade=statement.cascade))
 
 
@@ -282,14 +268,10 @@ def _wish(job: Job, wish: PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJo
 def _jobs(engine: Engine) -> Result:
     columns = ("job", "kind", "state", "percent", "rows", "version", "waiting for", "runs")
     rows = [
-        (each.name, each.kind, each.state, each.percent, each.rows, each.version, _waits(each), each.runs)
+        (each.name, each.kind, each.state, each.percent, each.rows, each.version, waits(each), each.runs)
         for each in engine.statuses()
     ]
     return Result(columns, tuple(rows), "" if rows else "no jobs")
-
-
-def _waits(status: Status) -> str:
-    return f"{status.failure.fact} [{status.failure.code}]" if status.failure is not None else status.waiting
 
 
 def _does(status: Status) -> Iterator[tuple[str, object]]:
@@ -301,8 +283,8 @@ def _does(status: Status) -> Iterator[tuple[str, object]]:
 
 def _job(job: Job) -> Result:
     status = job.status()
-    defined = [] if status.kind == UNKNOWN else [*_defined(job.definition())]
-    rows = [*defined, *_stands(status), *_set(status), *_split_rows(status), *_recent(job)]
+    known = [] if status.kind == UNKNOWN else [*_defined(job.definition())]
+    rows = [*known, *_stands(status), *_set(status), *part_rows(status), *_split_rows(status), *_recent(job)]
     return Result(FACTS, (("job", job.name), *(row for row in rows if row[1] is not None)))
 
 
@@ -314,22 +296,13 @@ def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
         case RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
             yield "reads", ", ".join(definition.tables)
             yield "query", definition.sql
-        case IndexDefinition():
-            yield from _defined_index(definition)
+        case IndexDefinition() | IndexesDefinition():
+            yield from defined(definition)
             return
         case never:
             assert_never(never)
     yield "key", key_text(definition)
     yield from walk_facts(definition)
-
-
-def _defined_index(definition: IndexDefinition) -> Iterator[tuple[str, object]]:
-    yield "on", definition.input
-    yield "key", ", ".join(definition.columns)
-    yield "unique", definition.unique
-    yield "included columns", ", ".join(definition.include) or None
-    yield "rows with", definition.where or None
-    yield "method", definition.method
 
 
 def _stands(status: Status) -> Iterator[tuple[str, object]]:
@@ -417,24 +390,6 @@ def _moment(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).astimezone().isoformat(" ", "seconds")
 
 
-def _indexes(engine: Engine, table: str) -> Result:
-    """All indexes, or those of a table, which may be named without its schema."""
-    columns = ("index", "on", "key", "unique", "state", "phase", "percent", "waiting for")
-    rows = []
-    for job in engine.jobs():
-        definition, status = job.definition_or_none(), job.status()
-        if isinstance(definition, IndexDefinition) and engine.is_of_table(definition, table):
-            key = ", ".join(definition.columns)
-            found = (job.name, definition.input, key, definition.unique, status.state, status.phase, status.percent)
-            rows.append((*found, _waits(status)))
-    return Result(columns, tuple(rows), "" if rows else "no indexes")
-
-
-def _violations(job: Job) -> Result:
-    found = job.violations()
-    return Result(("key", "rows", "the first of them"), tuple(found), "" if found else "no violations")
-
-
 def _verify(job: Job) -> Result:
     found = job.verify()
     at = "" if found.version is None else f" at version {found.version}"
@@ -453,8 +408,11 @@ def _explain(engine: Engine, create: Create, with_sql: bool) -> Result:
     settings = _create_settings(create)
     match create:
         case CreateIndex():
-            index = engine.explain_index(create.name, **_index_words(create), **settings)
+            index = engine.explain_index(create.name, **index_words(create), **settings)
             return Result(FACTS, tuple(index.facts()), document=index.document())
+        case CreateIndexes():
+            indexes = engine.explain_indexes(create.name, **indexes_words(create), **settings)
+            return Result(FACTS, tuple(indexes.facts()), document=indexes.document())
         case CreateView(_, sql):
             explained = engine.explain_view(sql, **settings)
         case CreateReplica(_, source):

@@ -13,10 +13,12 @@ from tidefill.errors import BadSql
 from tidefill.sql.cursor import Cursor
 from tidefill.sql.statements import (
     AlterJob,
+    BackfillIndexes,
     CancelJob,
     CatalogTable,
     Create,
     CreateIndex,
+    CreateIndexes,
     CreateReplica,
     CreateView,
     DropIndex,
@@ -24,6 +26,7 @@ from tidefill.sql.statements import (
     DropReplica,
     DropView,
     Explain,
+    IndexPart,
     Location,
     Options,
     Parsed,
@@ -130,7 +133,7 @@ def _unregister(cursor: Cursor) -> UnregisterTable:
 
 def _create(cursor: Cursor) -> Create:
     cursor.expect("CREATE")
-    match cursor.expect("MATERIALIZED", "REPLICA", "UNIQUE", "INDEX"):
+    match cursor.expect("MATERIALIZED", "REPLICA", "UNIQUE", "INDEXES", "INDEX"):
         case "MATERIALIZED":
             return _create_view(cursor)
         case "REPLICA":
@@ -138,6 +141,8 @@ def _create(cursor: Cursor) -> Create:
         case "UNIQUE":
             cursor.expect("INDEX")
             return _create_index(cursor, unique=True)
+        case "INDEXES":
+            return _create_indexes(cursor)
         case _:
             return _create_index(cursor, unique=False)
 
@@ -152,6 +157,32 @@ def _create_index(cursor: Cursor, *, unique: bool) -> CreateIndex:
     include = cursor.in_parentheses(cursor.name) if cursor.accept("INCLUDE") else ()
     where = cursor.text_until("a condition", "WITH", "(") if cursor.accept("WHERE") else ""
     return CreateIndex(name, table, columns, unique, include, where, _with_options(cursor), if_not_exists)
+
+
+def _create_indexes(cursor: Cursor) -> CreateIndexes:
+    cursor.form = _INDEXES_FORM
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    cursor.expect("ON")
+    table = cursor.qualified_name()
+    indexes = cursor.in_parentheses(lambda: _index_part(cursor))
+    return CreateIndexes(name, table, indexes, _with_options(cursor), if_not_exists)
+
+
+def _index_part(cursor: Cursor) -> IndexPart:
+    unique = cursor.accept("UNIQUE")
+    name = cursor.name()
+    columns = cursor.texts_in_parentheses("a column")
+    include = cursor.in_parentheses(cursor.name) if cursor.accept("INCLUDE") else ()
+    where = cursor.text_in_list("a condition") if cursor.accept("WHERE") else ""
+    return IndexPart(name, columns, unique, include, where)
+
+
+def _backfill(cursor: Cursor) -> BackfillIndexes:
+    cursor.expect("BACKFILL")
+    cursor.expect("INDEXES")
+    cursor.expect("ON")
+    return BackfillIndexes(cursor.qualified_name())
 
 
 def _create_view(cursor: Cursor) -> CreateView:
@@ -282,6 +313,10 @@ _INDEX_FORM = (
     "CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON connection.schema.table (columns) [INCLUDE (columns)] "
     "[WHERE condition] [WITH (option = value, ...)]"
 )
+_INDEXES_FORM = (
+    "CREATE INDEXES [IF NOT EXISTS] name ON connection.schema.table "
+    "([UNIQUE] name (columns) [INCLUDE (columns)] [WHERE condition], ...) [WITH (option = value, ...)]"
+)
 _SHOW_FORM = (
     "SHOW TABLES, SHOW JOBS, SHOW JOB name, SHOW EVENTS [FOR name], SHOW INDEXES [ON table], or SHOW VIOLATIONS name"
 )
@@ -296,8 +331,9 @@ _DROPS: dict[str, type[DropView | DropReplica | DropIndex | DropJob]] = {
 _RULES = {
     "REGISTER": _Rule(_REGISTER_FORM, _register),
     "UNREGISTER": _Rule("UNREGISTER TABLE [IF EXISTS] name", _unregister),
-    "CREATE": _Rule(f"{_VIEW_FORM}, or {_REPLICA_FORM}, or {_INDEX_FORM}", _create),
+    "CREATE": _Rule(f"{_VIEW_FORM}, or {_REPLICA_FORM}, or {_INDEX_FORM}, or {_INDEXES_FORM}", _create),
     "EXPLAIN": _Rule("EXPLAIN [SQL] CREATE ..., with the rest as for CREATE itself", _explain),
+    "BACKFILL": _Rule("BACKFILL INDEXES ON connection.schema.table", _backfill),
     "DROP": _Rule(_DROP_FORM, _drop),
     "SHOW": _Rule(_SHOW_FORM, _show),
     "PAUSE": _Rule("PAUSE JOB name [FILL]", _pause),

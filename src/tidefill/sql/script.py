@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tidefill.engine.engine import Engine
 from tidefill.errors import BadSql, TidefillError
-from tidefill.sql.execute import Result, execute
+from tidefill.sql.execute import execute
 from tidefill.sql.parser import parse
+from tidefill.sql.result import Result
 from tidefill.sql.statements import Parsed
 from tidefill.sql.words import COMMENT_OPEN, QUOTE_OPEN, Script, words_of
 

@@ -86,7 +86,36 @@ class CreateIndex:
     if_not_exists: bool = False
 
 
-Create = CreateView | CreateReplica | CreateIndex
+@dataclass(frozen=True, slots=True)
+class IndexPart:
+    """One of several indexes of a statement."""
+
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    include: tuple[str, ...] = ()
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndexes:
+    """Make several indexes on `table` by one job, which has the `name`, and one scan."""
+
+    name: str
+    table: tuple[str, ...]
+    indexes: tuple[IndexPart, ...]
+    options: Options = ()
+    if_not_exists: bool = False
+
+
+Create = CreateView | CreateReplica | CreateIndex | CreateIndexes
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillIndexes:
+    """Begin all deferred indexes of `table`."""
+
+    table: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +254,8 @@ Statement = (
     | CreateView
     | CreateReplica
     | CreateIndex
+    | CreateIndexes
+    | BackfillIndexes
     | Explain
     | DropView
     | DropReplica

@@ -14,9 +14,10 @@ import sqlalchemy as sa
 from tidefill.errors import StoreUnreadable, UnknownJob
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Holder, Registered, check_free, table_from_json
-from tidefill.jobs.row import Job, job_from_json, job_to_json, name_key
+from tidefill.jobs.row import Job, name_key
+from tidefill.jobs.row_json import job_from_json, job_to_json
 from tidefill.ports import store as ports
-from tidefill.store.schema import EVENTS, JOBS, NAMES, REGISTERED, TICKS
+from tidefill.store.schema import EVENTS, EXPLAINED, JOBS, NAMES, REGISTERED, TICKS
 
 
 def job_columns(job: Job) -> dict[str, Any]:
@@ -76,9 +77,18 @@ def changed(connection: sa.Connection, before: Job, change: Callable[[Job], Job]
     after = change(before)
     if after != before:
         connection.execute(JOBS.update().where(JOBS.c.id == before.id).values(job_columns(after)))
-    if before.part_names and after.life is Life.DROPPED:
-        connection.execute(NAMES.delete().where(NAMES.c.job_id == before.id))
+    gone = before.part_names if after.life is Life.DROPPED else set(before.part_names) - set(after.part_names)
+    if gone:
+        free = NAMES.c.name_key.in_(map(stored_key, gone))
+        connection.execute(NAMES.delete().where(NAMES.c.job_id == before.id, free))
     return after
+
+
+def remove_job(connection: sa.Connection, job_id: str) -> None:
+    """Remove the row with its names and events."""
+    for table in (EVENTS, NAMES, EXPLAINED):
+        connection.execute(table.delete().where(table.c.job_id == job_id))
+    connection.execute(JOBS.delete().where(JOBS.c.id == job_id))
 
 
 def active_jobs(connection: sa.Connection) -> Sequence[Job]:

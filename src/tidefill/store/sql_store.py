@@ -19,8 +19,18 @@ from types import TracebackType
 
 import sqlalchemy as sa
 
-from tidefill.errors import StoreUnreadable, UnknownTable
-from tidefill.jobs.namespace import NamesRead, Registered, attached, check_needed, check_unused, ending, table_to_json
+from tidefill.errors import StoreUnreadable, UnknownTable, WrongState
+from tidefill.jobs.namespace import (
+    NamesRead,
+    Registered,
+    attached,
+    check_free,
+    check_needed,
+    check_unused,
+    ending,
+    ends,
+    table_to_json,
+)
 from tidefill.jobs.row import Job, name_key
 from tidefill.ports import store as ports
 from tidefill.store.faults import named_errors
@@ -36,6 +46,7 @@ from tidefill.store.rows import (
     job_row,
     job_to_change,
     prune_events,
+    remove_job,
     storable,
     stored_key,
     table_named,
@@ -49,7 +60,6 @@ from tidefill.store.schema import (
     EXPLAINED,
     JOBS,
     META,
-    NAMES,
     REGISTERED,
     TICKS,
     Schema,
@@ -140,6 +150,21 @@ class SqlStore:
                 connection.execute(EXPLAINED.insert().values(job_id=job.id, data=storable(explained)))
             return job
 
+    def join(self, job: Job, of: Sequence[str], explained: str) -> Job:
+        """The new job, which takes the place of others that have made nothing yet, with their names. WrongState if one
+        of those was begun or dropped meanwhile."""
+        with self._writing() as connection:
+            for other_id in of:
+                other = job_to_change(connection, other_id)
+                if not other.settings.deferred or ends(other):
+                    raise WrongState(f"{other.name} was begun or dropped meanwhile", hint="Try again.")
+                remove_job(connection, other_id)
+            connection.execute(JOBS.insert().values(id=job.id, **job_columns(job)))
+            check_free(job, job.name, table_named(connection, job.name))
+            take_part_names(connection, job)
+            connection.execute(EXPLAINED.insert().values(job_id=job.id, data=storable(explained)))
+            return job
+
     def job(self, job_id: str) -> Job | None:
         """The row, if there is one."""
         with self._reading() as connection:
@@ -194,10 +219,7 @@ class SqlStore:
     def delete(self, job_id: str) -> None:
         """Remove the row and its events. Once more is no mistake."""
         with self._writing() as connection:
-            connection.execute(EVENTS.delete().where(EVENTS.c.job_id == job_id))
-            connection.execute(NAMES.delete().where(NAMES.c.job_id == job_id))
-            connection.execute(EXPLAINED.delete().where(EXPLAINED.c.job_id == job_id))
-            connection.execute(JOBS.delete().where(JOBS.c.id == job_id))
+            remove_job(connection, job_id)
 
     def add_event(self, job_id: str, at_s: float, text: str) -> None:
         """Write down what happened; UnknownJob if the row is gone, for nobody would ever remove the event."""

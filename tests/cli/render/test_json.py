@@ -57,6 +57,7 @@ def test_a_status_as_json() -> None:
         "vacuum": True,
         "wait_timeout_s": None,
         "abort_waiting": False,
+        "deferred": False,
     }
     assert data["log_bytes"] is None
     assert json.loads(as_json(status_json(FILLING)))["splits"][1] == {

@@ -66,7 +66,10 @@ BAD = {
     "CREATE MATERIALIZED VIEW v SELECT 1": ("1, column 28", "expected AS, found SELECT"),
     "CREATE MATERIALIZED VIEW v AS": ("1, column 30", "expected a query, found the end"),
     "CREATE MATERIALIZED VIEW v AS -- x\n;": ("2, column 1", "expected a query, found ';'"),
-    "CREATE VIEW v AS SELECT 1": ("1, column 8", "expected MATERIALIZED, REPLICA, UNIQUE or INDEX, found VIEW"),
+    "CREATE VIEW v AS SELECT 1": (
+        "1, column 8",
+        "expected MATERIALIZED, REPLICA, UNIQUE, INDEXES or INDEX, found VIEW",
+    ),
     "CREATE REPLICA r FROM t WITH ()": ("1, column 31", "expected a name, found ')'"),
     "CREATE REPLICA r FROM t WITH (a 1)": ("1, column 33", "expected '=' or TO, found 1"),
     "CREATE REPLICA r FROM t WITH (a = )": ("1, column 35", "expected a value, found ')'"),

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from tidefill.sql.statements import (
     AlterJob,
+    BackfillIndexes,
     CancelJob,
     CatalogTable,
     CreateIndex,
+    CreateIndexes,
     CreateReplica,
     CreateView,
     DropIndex,
@@ -18,6 +20,7 @@ from tidefill.sql.statements import (
     DropReplica,
     DropView,
     Explain,
+    IndexPart,
     Location,
     Options,
     PauseJob,
@@ -63,11 +66,16 @@ index_columns = st.lists(
 ).map(tuple)  # fmt: skip
 conditions = st.sampled_from(["", "a <> 'WITH ('", "(a > 1 and b in (1, 2))"])
 
+index_parts = st.builds(IndexPart, names, index_columns, flags, st.just(()) | columns, conditions)
+
 creates = (
     st.builds(CreateView, names, queries, maybe_options, flags)
     | st.builds(CreateReplica, names, columns, maybe_options, flags)
     | st.builds(
         CreateIndex, names, columns, index_columns, flags, st.just(()) | columns, conditions, maybe_options, flags
+    )
+    | st.builds(
+        CreateIndexes, names, columns, st.lists(index_parts, min_size=1, max_size=3).map(tuple), maybe_options, flags
     )
 )
 
@@ -82,6 +90,7 @@ statements: st.SearchStrategy[Statement] = st.one_of(
         lambda kind: st.builds(kind, names)
     ),
     st.builds(ShowIndexes, st.just(()) | columns),
+    st.builds(BackfillIndexes, columns),
     creates,
     st.builds(Explain, creates, flags),
     st.builds(AlterJob, names, options),
@@ -113,6 +122,12 @@ def written(statement: Statement) -> list[str]:
             return [*made, "FROM", *dotted(source), *having(found)]
         case CreateIndex():
             return _written_index(statement)
+        case CreateIndexes(name, table, indexes, found, if_not_exists):
+            made = ["CREATE", "INDEXES", *unless(if_not_exists), ticked(name), "ON", *dotted(table), "("]
+            parts = [word for one in indexes for word in (",", *_written_part(one))][1:]
+            return [*made, *parts, ")", *having(found)]
+        case BackfillIndexes(table):
+            return ["BACKFILL", "INDEXES", "ON", *dotted(table)]
         case Explain(create, with_sql):
             return ["EXPLAIN", *(["SQL"] if with_sql else []), *written(create)]
         case (
@@ -133,6 +148,13 @@ def written(statement: Statement) -> list[str]:
 _DROPPED = {
     DropView: ["MATERIALIZED", "VIEW"], DropReplica: ["REPLICA"], DropIndex: ["INDEX"], DropJob: ["JOB"],
 }  # fmt: skip
+
+
+def _written_part(part: IndexPart) -> list[str]:
+    include = ["INCLUDE", *listed(part.include)] if part.include else []
+    where = ["WHERE", part.where] if part.where else []
+    unique = ["UNIQUE"] if part.unique else []
+    return [*unique, ticked(part.name), "(", ", ".join(part.columns), ")", *include, *where]
 
 
 def _written_index(statement: CreateIndex) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidefill.indexes.control import LOCK_MS
 from tidefill.indexes.states import STATES, Method
-from tidefill.jobs.definitions import IndexDefinition
+from tidefill.jobs.definitions import IndexDefinition, IndexesDefinition
 from tidefill.jobs.plain_text import FACTS, as_html, as_text
 
 COST_US = {Method.BULK: (18, 78), Method.INITPUT: (78, 78)}
@@ -19,6 +19,39 @@ REASONS = {
     Method.BULK: "writers only log what they change; the key is built once, over sorted entries",
     Method.INITPUT: "writers keep the entries from the start, and duplicates are refused from the start",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedIndexes:
+    """What several indexes over one table will do, filled by one scan of it."""
+
+    name: str
+    definition: IndexesDefinition
+    indexes: tuple[ExplainedIndex, ...]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Of all, each once."""
+        return tuple(dict.fromkeys(notice for one in self.indexes for notice in one.notices))
+
+    def facts(self) -> Iterator[tuple[str, object]]:
+        """For a person: of each index, after its name, what differs from one to the other."""
+        yield "job", self.name
+        yield "on", self.definition.input
+        yield "scan", f"one, for {len(self.indexes)} indexes; one that fails does not stop the others"
+        for index in self.indexes:
+            yield from (fact for fact in index.facts() if fact[0] != "on")
+
+    def document(self) -> dict[str, Any]:
+        """For a program."""
+        indexes = [index.document() for index in self.indexes]
+        return {"name": self.name, "kind": "indexes", "on": self.definition.input, "indexes": indexes}
+
+    def __repr__(self) -> str:
+        return as_text(FACTS, tuple(self.facts()))
+
+    def _repr_html_(self) -> str:
+        return as_html(FACTS, tuple(self.facts()))
 
 
 @dataclass(frozen=True, slots=True)

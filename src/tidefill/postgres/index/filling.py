@@ -6,6 +6,7 @@ different snapshots, because every change since the install is in a log (bulk), 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,41 @@ def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int)
             raise _bad_row(connection, shape, where, values, error) from error
         _count(connection, shape, done, count)
     return Filled(done.chunks + 1, done.rows + count, upto, upto is None)
+
+
+def fill_together(
+    session: IndexSession, parts: Sequence[tuple[Shape, Control]], done: Filled, rows: int
+) -> tuple[tuple[str, ...] | None, list[int]]:
+    """Load the entries of the next chunk for several indexes, from one read of the base table. Returns the upper bound
+    of the chunk, and how many rows each index got. Raises what a value of the data raises, and nothing is loaded
+    then."""
+    upto = _upper_bound(session, done, rows)
+    where, values = _range(session.shape, done.upto, upto)
+    first, *others = parts
+    with session.transaction(first[1]) as connection:
+        for shape, control in others:
+            session.hold(shape, control)
+        for shape, _ in parts:
+            _checkpoint(connection, shape, done, upto)
+        counts = connection.execute(_loads([shape for shape, _ in parts], where), values).fetchone()
+        assert counts is not None, "a query of counts gives a row"
+        for (shape, _), count in zip(parts, counts, strict=True):
+            _count(connection, shape, done, count)
+    return upto, list(counts)
+
+
+def _loads(shapes: Sequence[Shape], where: str) -> str:
+    """ONE statement that reads base rows once, and writes their entries into the tables of all these indexes."""
+    read, joins, loads, counts = list[str](), list[str](), list[str](), list[str]()
+    for at, shape in enumerate(shapes):
+        read += [f"z{at}.ok AS ok{at}", *(f"z{at}.{name} AS {name}_{at}" for name in shape.columns)]
+        joins.append(f"CROSS JOIN LATERAL {shape.function('of')} (t) z{at}")
+        columns = ", ".join(f"{name}_{at}" for name in shape.columns)
+        load = f"INSERT INTO {shape.entries} ({listed(shape.columns)}) SELECT {columns} FROM s WHERE ok{at} RETURNING 1"
+        loads.append(f"n{at} AS ({load})")
+        counts.append(f"(SELECT count(*) FROM n{at})")
+    base = f"FROM {_escaped(shapes[0].base)} t {' '.join(joins)} WHERE {where}"
+    return f"WITH s AS MATERIALIZED (SELECT {', '.join(read)} {base}), {', '.join(loads)} SELECT {', '.join(counts)}"
 
 
 def _entries_of(shape: Shape) -> str:

@@ -12,16 +12,25 @@ from tidefill.errors import BadInput, NotOurs, NotYet, TidefillError, Unavailabl
 from tidefill.indexes.control import CONTROL
 from tidefill.indexes.shape import Shape, renamed, shape_from_text, shape_to_text
 from tidefill.indexes.states import Body, Method
-from tidefill.jobs.definitions import IndexDefinition, job_from_text
+from tidefill.jobs.definitions import (
+    IndexDefinition,
+    IndexesDefinition,
+    LakeDefinition,
+    OnServer,
+    job_from_text,
+)
+from tidefill.jobs.graph import definition_of, is_index
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job
+from tidefill.jobs.wishes import IndexWish
 from tidefill.ports.clock import Clock
-from tidefill.ports.machine import Finish, Step, Wait
+from tidefill.ports.machine import Finish, Machine, Step, Wait
 from tidefill.postgres.connections import Databases, Source
 from tidefill.postgres.index import looking, removal
-from tidefill.postgres.index.explain import ExplainedIndex
+from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
 from tidefill.postgres.index.machine import IndexMachine, waits_for
 from tidefill.postgres.index.session import IndexSession
+from tidefill.postgres.index.several import SeveralMachine
 from tidefill.postgres.index.survey import Wanted, survey
 from tidefill.postgres.server import PostgresServer
 
@@ -65,6 +74,17 @@ class Indexes:
             )
         return found
 
+    def explain_several(self, name: str, on: str, parts: Sequence[tuple[str, IndexWish]]) -> ExplainedIndexes:
+        """What several indexes would be. Raises the first reason why one of them cannot be made."""
+        each = tuple(
+            self.explain(part, on, one.columns, one.include, one.where, one.method, unique=one.unique)
+            for part, one in parts
+        )
+        definitions = tuple(one.definition for one in each)
+        names = tuple(part for part, _ in parts)
+        first = definitions[0]
+        return ExplainedIndexes(name, IndexesDefinition(first.input, first.connection, names, definitions), each)
+
     def explain(
         self,
         name: str,
@@ -92,10 +112,16 @@ class Indexes:
         )  # fmt: skip
         return ExplainedIndex(name, definition, found.rows, found.leaves, found.notices)
 
-    def build(self, job: Job, definition: IndexDefinition) -> IndexMachine:
+    def build(self, job: Job, definition: OnServer) -> Machine[Any]:
         """The machine of the job's generation. Raises UpstreamReplaced if the table or a column of it is gone."""
-        server, index_id = self.databases.server(definition.connection), self._id(job)
-        shape = _current(server, replace(shape_from_text(definition.shape), id=index_id, name=job.name))
+        if isinstance(definition, IndexDefinition):
+            return self._machine(job, definition, job.name, self._id(job))
+        machines = [self._machine(job, definition.by_name[name], name, self._id(job, name)) for name in job.part_names]
+        return SeveralMachine(machines, self.clock, lambda resource: Retiring(self, [resource]))
+
+    def _machine(self, job: Job, definition: IndexDefinition, name: str, index_id: str) -> IndexMachine:
+        server = self.databases.server(definition.connection)
+        shape = _current(server, replace(shape_from_text(definition.shape), id=index_id, name=name))
         session = IndexSession(server, shape, job.lease.fence)
         resource = Resource(KIND, f"{definition.connection}/{index_id}")
 
@@ -104,12 +130,18 @@ class Indexes:
 
         return IndexMachine(session, self.clock, resource, Method(definition.method), rows)
 
-    def _id(self, job: Job) -> str:
-        return f"ix_{self.databases.mark}_{job.id}_{job.generation}"
+    def _id(self, job: Job, part: str = "") -> str:
+        """What all names of one generation of an index begin with. One of several has its number at the end."""
+        own = f"ix_{self.databases.mark}_{job.id}_{job.generation}"
+        definition = job_from_text(job.definition)
+        if not part or not isinstance(definition, IndexesDefinition):
+            return own
+        return f"{own}_p{definition.names.index(part) + 1}"
 
-    def violations(self, job: Job, definition: IndexDefinition) -> list[tuple[str, int, str]]:
-        """The keys that several rows had when the build failed: key, how many rows, and the first of them."""
-        session = self._session(job, definition, self._id(job))
+    def violations(self, job: Job, part: str) -> list[tuple[str, int, str]]:
+        """The keys that several rows had when the build failed: key, how many rows, and the first of them. `part`: one
+        of several indexes."""
+        session = self._session(job, self._id(job, part))
         try:
             if session.control() is None:
                 return []
@@ -123,22 +155,19 @@ class Indexes:
 
     def retiring(self, job: Job) -> Retiring | None:
         """What has to happen before a dropped index is gone; None if the job is no index, or has made nothing."""
-        definition = job_from_text(job.definition)
-        if not isinstance(definition, IndexDefinition):
-            return None
         made = [one for one in job.resources if one.kind == KIND]
-        return Retiring(self, definition, made) if made else None
+        return Retiring(self, made) if made and is_index(job) else None
 
     def remove(self, job: Job, resource: Resource) -> None:
         """Remove an index that this job made, if it is there. Unavailable while writers still run its trigger."""
-        definition = job_from_text(job.definition)
         index_id = resource.name.partition("/")[2]
-        known = re.fullmatch(rf"ix_\w+_{re.escape(job.id)}_[1-9][0-9]*", index_id)
-        if not known or not isinstance(definition, IndexDefinition):
+        known = re.fullmatch(rf"ix_\w+_{re.escape(job.id)}_[1-9][0-9]*(_p[1-9][0-9]*)?", index_id)
+        if not known or not is_index(job):
             raise NotOurs(f"{resource} is not removed", detail="Its name is not one that this job gives.")
-        session = self._session(job, definition, index_id)
+        session = self._session(job, index_id)
         try:
             if session.control() is None:
+                removal.forget(session)
                 return
             removal.stop(session)
             if not looking.writers_end(session, REMOVE_S):
@@ -150,8 +179,10 @@ class Indexes:
         finally:
             session.close()
 
-    def _session(self, job: Job, definition: IndexDefinition, index_id: str) -> IndexSession:
-        shape = replace(shape_from_text(definition.shape), id=index_id, name=job.name)
+    def _session(self, job: Job, index_id: str) -> IndexSession:
+        """A session for one index of the job, of any generation."""
+        definition, name = _definition(job, index_id)
+        shape = replace(shape_from_text(definition.shape), id=index_id, name=name)
         return IndexSession(self.databases.server(definition.connection), shape, job.lease.fence)
 
 
@@ -160,7 +191,6 @@ class Retiring:
     """A dropped index: its trigger is stopped, then writers that still run it have to end, then all of it goes."""
 
     indexes: Indexes
-    definition: IndexDefinition
     made: list[Resource]
 
     def retire(self, job: Job) -> Step | Wait | Finish:
@@ -190,7 +220,7 @@ class Retiring:
             session.close()
 
     def _session(self, job: Job, resource: Resource) -> IndexSession:
-        return self.indexes._session(job, self.definition, resource.name.partition("/")[2])
+        return self.indexes._session(job, resource.name.partition("/")[2])
 
     def execute(self, job: Job, plan: Step) -> None:
         """Stop it, or remove it."""
@@ -216,6 +246,16 @@ class Retiring:
                     removal.stop(session)
             finally:
                 session.close()
+
+
+def _definition(job: Job, index_id: str) -> tuple[IndexDefinition, str]:
+    """Of one index of the job, and its name. Raises StoreUnreadable if the job's definition cannot be read."""
+    definition = definition_of(job)
+    assert not isinstance(definition, LakeDefinition), "only indexes come here"
+    if isinstance(definition, IndexDefinition):
+        return definition, job.name
+    number = int(index_id.rpartition("_p")[2]) - 1
+    return definition.indexes[number], definition.names[number]
 
 
 def _current(server: PostgresServer, shape: Shape) -> Shape:

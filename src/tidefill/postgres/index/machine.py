@@ -44,13 +44,12 @@ from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Body, Method, State, other_log
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
-from tidefill.jobs.row import Doing, Job
+from tidefill.jobs.row import Doing, Job, PartReport
 from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import (
     Finish,
     Outcome,
-    PartReport,
     Plan,
     Publish,
     Report,
@@ -110,6 +109,16 @@ class IndexMachine:
     def _shape(self) -> Shape:
         return self._session.shape
 
+    @property
+    def name(self) -> str:
+        """Of the index."""
+        return self._shape.name
+
+    @property
+    def session(self) -> IndexSession:
+        """Its session on the server."""
+        return self._session
+
     def prepare(self, job: Job) -> None:
         """Make what all indexes of the server share, and take the index over from an older runner."""
         self._session.prepare()
@@ -133,6 +142,8 @@ class IndexMachine:
             return Wait(Reason.PAUSED)
         if job.published == job.generation:
             return self._plan_live(truth)
+        if job.settings.deferred and truth.control is None:
+            return Wait(Reason.DEFERRED)
         if truth.control is not None and truth.control.by_hand:
             raise looking.stopped_by_hand(self._shape)
         held = self._held(truth.control)
@@ -214,7 +225,8 @@ class IndexMachine:
             leaves.new, leaves.row_trigger, leaves.lost,
         )  # fmt: skip
 
-    def _chunk_rows(self, job: Job) -> int:
+    def chunk_rows(self, job: Job) -> int:
+        """How many rows the next chunk has."""
         rows, limit = job.settings.chunk_rows or CHUNK_ROWS, job.settings.rate_limit
         rows = rows if self._batch is None else min(rows, self._batch)
         return rows if limit is None else max(1, min(rows, limit))
@@ -223,7 +235,7 @@ class IndexMachine:
         """What a fill waits for, if it must: a pause of the fill, or the rate limit."""
         if job.knobs().fill_paused:
             return Wait(Reason.FILL_PAUSED)
-        rows, limit = self._chunk_rows(job), job.settings.rate_limit
+        rows, limit = self.chunk_rows(job), job.settings.rate_limit
         self._bucket = throttle.refill(self._bucket, now_s, limit, rows)
         if throttle.chunks_allowed(self._bucket, limit, rows, 1):
             return None
@@ -325,11 +337,15 @@ class IndexMachine:
     def _fill(self, job: Job, control: Control, done: Filled) -> None:
         began_s = self._clock.now_s()
         fill = filling.fill_chunk if control.method is Method.BULK else filling.put_chunk
-        after = fill(self._session, control, done, self._chunk_rows(job))
-        self._fill_s += max(0.0, self._clock.now_s() - began_s)
-        self._fill_rows += after.rows - done.rows
+        after = fill(self._session, control, done, self.chunk_rows(job))
         self._batch = after.batch or (2 * self._batch if self._batch else None)  # grows again where nobody is met
-        self._bucket = throttle.spend(self._bucket, after.rows - done.rows)
+        self.note_fill(after.rows - done.rows, self._clock.now_s() - began_s)
+
+    def note_fill(self, rows: int, took_s: float) -> None:
+        """So many rows were filled: for the rate limit, and for the rate that is shown."""
+        self._fill_s += max(0.0, took_s)
+        self._fill_rows += rows
+        self._bucket = throttle.spend(self._bucket, rows)
 
     def _cut_over(self, control: Control) -> tuple[str, ...]:
         """Where the log is too long, or rows are in conflict, the logs are exchanged and drained once more."""

@@ -117,6 +117,8 @@ def _drop_functions(shape: Shape) -> str:
 def forget(session: IndexSession) -> None:
     """Remove the control row, and the schema if nothing else is in it."""
     with told(f"the index {session.shape.name}"):
+        if not session.one(f"SELECT to_regclass('{CONTROL}') IS NOT NULL")[0]:
+            return
         gone = f"DELETE FROM {CONTROL} WHERE id = %s AND fence <= %s AND body = 'ABSENT'"
         session.connection.execute(gone, (session.shape.id, session.fence))
         try:

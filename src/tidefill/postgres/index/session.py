@@ -182,14 +182,16 @@ class IndexSession:
         with told(f"the index {self.shape.name}"), self.connection.transaction():
             if isolation:
                 self.connection.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}")
-            found = _control(
-                self.connection.execute(
-                    f"SELECT {_FIELDS} FROM {CONTROL} WHERE id = %s FOR {how}", (self.shape.id,)
-                ).fetchone()
-            )
-            if found is None or (found.fence, found.step) != (self.fence, control.step):
-                raise Fenced(f"another runner has taken the index {self.shape.name} over")
+            self.hold(self.shape, control, how)
             yield self.connection
+
+    def hold(self, shape: Shape, control: Control, how: str = "SHARE") -> None:
+        """Lock the control row of an index of ours until the end of the transaction. Raises Fenced if it is not as it
+        was."""
+        query = f"SELECT {_FIELDS} FROM {CONTROL} WHERE id = %s FOR {how}"
+        found = _control(self.connection.execute(query, (shape.id,)).fetchone())
+        if found is None or (found.fence, found.step) != (self.fence, control.step):
+            raise Fenced(f"another runner has taken the index {shape.name} over")
 
     # Those who write.
 

@@ -23,12 +23,11 @@ from tidefill.errors import (
 )
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
-from tidefill.jobs.row import Doing, Job
+from tidefill.jobs.row import Doing, Job, PartReport
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import (
     Finish,
     Outcome,
-    PartReport,
     Plan,
     Publish,
     Report,

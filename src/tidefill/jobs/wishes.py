@@ -1,0 +1,94 @@
+"""What a user asked for when a job was created, and whether two who ask mean the same job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from tidefill.jobs.definitions import (
+    FullViewDefinition,
+    IndexDefinition,
+    IndexesDefinition,
+    JobDefinition,
+    Names,
+    PlannedViewDefinition,
+    ReplicaDefinition,
+    RowViewDefinition,
+    ServerReplicaDefinition,
+    UnreadableDefinition,
+)
+from tidefill.jobs.row import name_key
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWish:
+    """A replica of what has that name, as names are compared."""
+
+    input_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewWish:
+    """A view of that query, refreshed in that way."""
+
+    sql: str
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexWish:
+    """An index of what has that name, as names are compared, over these columns."""
+
+    input_key: str
+    columns: Names
+    include: Names
+    where: str
+    unique: bool
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexesWish:
+    """Several indexes, each with its name."""
+
+    indexes: tuple[tuple[str, IndexWish], ...]
+
+
+Wish: TypeAlias = ReplicaWish | ViewWish | IndexWish | IndexesWish
+"""What a user asked for. What was worked out from it (columns, walks, parts) may differ from time to time."""
+
+
+def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
+    """What the user asked for; None if that cannot be read."""
+    match definition:
+        case ReplicaDefinition() | ServerReplicaDefinition():
+            return wish_for_replica(definition.input)
+        case RowViewDefinition() | PlannedViewDefinition():
+            return ViewWish(definition.sql, full=False)
+        case FullViewDefinition():
+            return ViewWish(definition.sql, full=True)
+        case IndexDefinition():
+            return _wish_of_index(definition)
+        case IndexesDefinition():
+            each = definition.by_name.items()
+            return IndexesWish(tuple((name, _wish_of_index(index)) for name, index in each))
+        case UnreadableDefinition():
+            return None
+        case never:
+            assert_never(never)
+
+
+def _wish_of_index(index: IndexDefinition) -> IndexWish:
+    return IndexWish(
+        name_key(index.input), index.columns, index.include, index.where, index.unique, index.method
+    )  # fmt: skip
+
+
+def wish_for_replica(source: str) -> ReplicaWish:
+    """The wish for a replica of the table or the job of that name; names do not differ by case."""
+    return ReplicaWish(name_key(source))
+
+
+def same_wish(wish: Wish, definition: JobDefinition | UnreadableDefinition) -> bool:
+    """Whether the user who made this wish gets this definition. Of one that cannot be read that is not known: no."""
+    return wish_of(definition) == wish
