@@ -13,6 +13,7 @@ from tidefill.indexes.bodies import shared_function, stop_function, stopping, tr
 from tidefill.indexes.entries import key_index, row_functions, tables
 from tidefill.indexes.leaves import remember_all
 from tidefill.indexes.leaves import table as leaves_table
+from tidefill.indexes.locking import DECLARED, lock_tree
 from tidefill.indexes.merging import merge_function, slow_function
 from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
 from tidefill.indexes.states import FIRST, Body, Method, State
@@ -21,8 +22,8 @@ CONTROL = f"{SCHEMA}.indexes"
 CHUNKS = f"{SCHEMA}.index_chunks"
 
 LOCK_MS = 200
-"""How long a statement waits for the table lock. Below PostgreSQL's deadlock_timeout (1 s), so that in a deadlock the
-one who gives way is always us; and a writer that queues behind us waits no longer."""
+"""How long a statement waits for the table and all its partitions together. Below PostgreSQL's deadlock_timeout (1 s),
+so that in a deadlock the one who gives way is always us; and a writer that queues behind us waits no longer."""
 
 LOCKED_MS = 2000
 """How long install and cut-over may hold the table lock at most; then the server cancels them."""
@@ -67,7 +68,7 @@ def install(shape: Shape, method: Method, fence: int, tree: Sequence[str]) -> st
     state, body = FIRST[method]
     values = ", ".join(map(literal, (shape.id, shape.name, state.value, body.value)))
     stops = literal(stopping(shape))
-    statements = [
+    unlocked = [
         f"INSERT INTO {CONTROL} (id, name, state, body, fence, step, method, stops) "
         f"VALUES ({values}, {fence}, 1, '{method.value}', {stops})",
         *tables(shape),
@@ -77,11 +78,17 @@ def install(shape: Shape, method: Method, fence: int, tree: Sequence[str]) -> st
         slow_function(shape),
         shared_function(shape, body),
         *trigger_functions(shape),
-        f"LOCK TABLE {shape.base} IN SHARE ROW EXCLUSIVE MODE",
-        *triggers(shape, list(tree)),
-        remember_all(shape),
     ]
-    return _do("".join(f"EXECUTE {literal(statement)};\n" for statement in statements) + _grant_to_owner(shape))
+    under_lock = [*triggers(shape, list(tree)), remember_all(shape)]
+    return _do(_executed(unlocked) + _lock(shape) + _executed(under_lock) + _grant_to_owner(shape))
+
+
+def _executed(statements: Sequence[str]) -> str:
+    return "".join(f"EXECUTE {literal(statement)};\n" for statement in statements)
+
+
+def _lock(shape: Shape) -> str:
+    return lock_tree(shape, "SHARE ROW EXCLUSIVE", LOCK_MS)
 
 
 def _grant_to_owner(shape: Shape) -> str:
@@ -100,7 +107,7 @@ def cut_over(shape: Shape, fence: int, log_rows_max: int) -> str:
         f"""
 PERFORM 1 FROM {CONTROL} WHERE id = {literal(shape.id)} AND fence = {fence} AND state = 'MERGING' FOR UPDATE;
 IF NOT FOUND THEN RAISE EXCEPTION 'taken over' USING ERRCODE = '{TAKEN_OVER}'; END IF;
-LOCK TABLE {shape.base} IN SHARE ROW EXCLUSIVE MODE;
+{_lock(shape)}
 SELECT (SELECT count(*) FROM {first}) + (SELECT count(*) FROM {second}) INTO n;
 IF n > {log_rows_max} THEN RAISE EXCEPTION 'the log is too long' USING ERRCODE = '{LOG_TOO_LONG}'; END IF;
 INSERT INTO {first} SELECT * FROM {second};
@@ -114,4 +121,4 @@ UPDATE {CONTROL} SET state = 'VALIDATING', body = 'READ_WRITE_AND_DELETE', step 
 
 
 def _do(statements: str) -> str:
-    return f"DO {literal(f'DECLARE m record; n bigint; BEGIN {statements} END')}"
+    return f"DO {literal(f'DECLARE m record; n bigint; {DECLARED} BEGIN {statements} END')}"
