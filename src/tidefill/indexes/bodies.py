@@ -231,9 +231,9 @@ def truncate_function(shape: Shape, *, public: bool) -> str:
     )
 
 
-def triggers(shape: Shape, tree: list[str]) -> list[str]:
-    """The statements that make the triggers. `tree`: the table and all its partitions, in SQL. ENABLE ALWAYS: what a
-    subscription applies counts, too. The name begins with `!`, so that it comes before the triggers of users."""
+def row_triggers(shape: Shape) -> list[str]:
+    """The statements that make the triggers of rows, which partitions inherit. ENABLE ALWAYS: what a subscription
+    applies counts, too. The name begins with `!`, so that it comes before the triggers of users."""
     row, changed = trigger_names(shape)
     return [
         f"CREATE TRIGGER {row} AFTER INSERT OR DELETE ON {shape.base} "
@@ -241,7 +241,6 @@ def triggers(shape: Shape, tree: list[str]) -> list[str]:
         f"CREATE TRIGGER {changed} AFTER UPDATE ON {shape.base} "
         f"FOR EACH ROW WHEN ({image_differs(shape)}) EXECUTE FUNCTION {shape.function('row')} ()",
         f"ALTER TABLE {shape.base} ENABLE ALWAYS TRIGGER {row}, ENABLE ALWAYS TRIGGER {changed}",
-        *(make(shape, table) for table in tree for make in (truncate_trigger, always)),
     ]
 
 

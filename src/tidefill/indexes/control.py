@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidefill.indexes.bodies import shared_function, stop_function, stopping, trigger_functions, triggers
+from tidefill.indexes.bodies import (
+    always,
+    row_triggers,
+    shared_function,
+    stop_function,
+    stopping,
+    trigger_functions,
+    truncate_trigger,
+)
 from tidefill.indexes.entries import key_index, row_functions, tables
 from tidefill.indexes.leaves import remember_all
 from tidefill.indexes.leaves import table as leaves_table
@@ -62,9 +70,10 @@ def schema() -> list[str]:
     ]
 
 
-def install(shape: Shape, method: Method, fence: int, tree: Sequence[str]) -> str:
+def install(shape: Shape, method: Method, fence: int) -> str:
     """ONE statement that makes everything. It is sent alone, in autocommit: a client that stalls between two statements
-    of a transaction would hold the writers. The table is locked after all that can be made without."""
+    of a transaction would hold the writers. The table is locked after all that can be made without. The partitions are
+    read under the lock: one that was attached a moment before has its trigger for TRUNCATE, too."""
     state, body = FIRST[method]
     values = ", ".join(map(literal, (shape.id, shape.name, state.value, body.value)))
     stops = literal(stopping(shape))
@@ -79,12 +88,19 @@ def install(shape: Shape, method: Method, fence: int, tree: Sequence[str]) -> st
         shared_function(shape, body),
         *trigger_functions(shape),
     ]
-    under_lock = [*triggers(shape, list(tree)), remember_all(shape)]
-    return _do(_executed(unlocked) + _lock(shape) + _executed(under_lock) + _grant_to_owner(shape))
+    under_lock = _executed(row_triggers(shape)) + _on_the_tree(shape) + _executed([remember_all(shape)])
+    return _do(_executed(unlocked) + _lock(shape) + under_lock + _grant_to_owner(shape))
 
 
 def _executed(statements: Sequence[str]) -> str:
     return "".join(f"EXECUTE {literal(statement)};\n" for statement in statements)
+
+
+def _on_the_tree(shape: Shape) -> str:
+    """Partitions do not inherit the trigger for TRUNCATE."""
+    made = (make(shape, "%s") for make in (truncate_trigger, always))
+    each = "".join(f"EXECUTE format({literal(statement)}, member::regclass);\n" for statement in made)
+    return f"FOREACH member IN ARRAY tree LOOP\n{each}END LOOP;\n"
 
 
 def _lock(shape: Shape) -> str:

@@ -183,3 +183,20 @@ def test_the_owner_of_the_table_makes_partitions(engine: Engine, postgres: Postg
         postgres.execute(statement)
     for role in ("odd_runner", "odd_owner"):
         postgres.execute(f"DROP ROLE {role}")
+
+
+def test_a_partition_that_comes_during_the_install_has_all_triggers(
+    indexed: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is attached after the runner looked whether the table is quiet, and before the table is locked."""
+    index = indexed(ROWS)
+    right = index.session.locked
+
+    def comes(statement: str) -> bool:
+        index.sql("CREATE TABLE {t}_9 PARTITION OF {t} FOR VALUES IN (9)")
+        return right(statement)
+
+    monkeypatch.setattr(index.session, "locked", comes)
+    index.turn()
+    assert index.state is State.LOGGING
+    assert index.writes("TRUNCATE {t}_9") == "55006"  # refused while it is built

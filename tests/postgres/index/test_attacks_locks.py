@@ -23,7 +23,7 @@ WAITED = "SELECT 1000 * extract(epoch FROM clock_timestamp() - waitstart) FROM p
 
 
 def installing(index: Indexed) -> str:
-    return control.install(index.shape, Method.BULK, index.fence, [index.shape.base])
+    return control.install(index.shape, Method.BULK, index.fence)
 
 
 def cutting_over(index: Indexed) -> str:

@@ -38,13 +38,6 @@ SELECT count(*) FROM pg_proc p WHERE p.pronamespace = to_regnamespace('tidefill'
 """
 
 
-def tree(session: IndexSession) -> list[str]:
-    """The table and all its partitions, in SQL."""
-    relation = session.shape.relation
-    query = f"SELECT relid::regclass::text FROM pg_partition_tree({relation}) UNION SELECT {relation}::regclass::text"
-    return [name for (name,) in session.all(query)]
-
-
 def logged(session: IndexSession, most: int) -> tuple[int, int]:
     """How many rows the two logs have, counted no further than `most`."""
     first, second = (f"(SELECT count(*) FROM (SELECT 1 FROM {session.shape.log(n)} LIMIT {most}) q)" for n in LOGS)

@@ -307,10 +307,9 @@ class IndexMachine:
 
     def _install(self) -> tuple[str, ...]:
         session, shape = self._session, self._shape
-        tree = looking.tree(session)
         try:
             with told(f"the index {shape.name}"):
-                done = session.locked(install(shape, self._method, session.fence, tree))
+                done = session.locked(install(shape, self._method, session.fence))
         except errors.UniqueViolation:
             done = False
         except TidefillError as error:
