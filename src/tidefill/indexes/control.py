@@ -104,7 +104,7 @@ def _on_the_tree(shape: Shape) -> str:
 
 
 def _lock(shape: Shape) -> str:
-    return lock_tree(shape, "SHARE ROW EXCLUSIVE", LOCK_MS)
+    return lock_tree(str(shape.relation), "SHARE ROW EXCLUSIVE", LOCK_MS)
 
 
 def _grant_to_owner(shape: Shape) -> str:

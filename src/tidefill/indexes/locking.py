@@ -11,18 +11,17 @@ table are read after it is locked: from then on nobody can attach or detach one.
 
 from __future__ import annotations
 
-from tidefill.indexes.shape import Shape
-
 DECLARED = "began timestamptz; tree oid[]; level oid[]; member oid;"
 """The variables of `lock_tree`. Afterwards `tree` has the table and all its partitions."""
 
 
-def lock_tree(shape: Shape, mode: str, within_ms: int) -> str:
-    """Statements in PL/pgSQL that lock the tree, and raise `lock_not_available` if that takes longer."""
+def lock_tree(root: str, mode: str, within_ms: int) -> str:
+    """Statements in PL/pgSQL that lock the tree, and raise `lock_not_available` if that takes longer. `root`: an oid,
+    in SQL."""
     # The timeout 0 would wait for ever.
     left_ms = f"greatest(1, {within_ms} - 1000 * extract(epoch FROM clock_timestamp() - began))::int"
     return f"""
-began := clock_timestamp(); tree := '{{}}'; level := ARRAY[{shape.relation}::oid];
+began := clock_timestamp(); tree := '{{}}'; level := ARRAY[{root}::oid];
 WHILE cardinality(level) > 0 LOOP
   FOREACH member IN ARRAY level LOOP
     PERFORM set_config('lock_timeout', ({left_ms})::text, true);

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeAlias
 
@@ -10,10 +11,13 @@ import psycopg
 import pytest
 
 from tests.postgres.index.harness import Indexed
+from tidefill.errors import NotYet
 from tidefill.indexes import control
 from tidefill.indexes.next_action import CutOver
 from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Method
+from tidefill.postgres.index import removal
+from tidefill.postgres.index.session import OLD_S
 
 Make: TypeAlias = Callable[..., Indexed]
 
@@ -63,3 +67,28 @@ def has_waited(index: Indexed, session: psycopg.Connection[object], writer: psyc
     """Whether the session has waited for the writer for some time."""
     found = index.sql(WAITED, session.info.backend_pid)
     return index.waits_for(writer.info.backend_pid) and any(waited and waited > HELD_MS for (waited,) in found)
+
+
+def test_triggers_are_not_dropped_beside_a_reader(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DROP TRIGGER needs ACCESS EXCLUSIVE: each attempt would hold up everybody behind it."""
+    index = indexed(ROWS)
+    index.run()
+    removal.stop(index.session)
+    reader = index.begin()
+    index.by(reader, "SELECT count(*) FROM {t}_3")
+    pid = reader.info.backend_pid
+    index.until(lambda: any((one.age_s or 0) > OLD_S for one in index.session.users(index.shape.base)))
+    sent = list[Mapping[str, str]]()
+    right = index.session.short_locks
+
+    def noted(*settings: Mapping[str, str]) -> AbstractContextManager[psycopg.Connection[object]]:
+        sent.extend(settings)
+        return right(*settings)
+
+    monkeypatch.setattr(index.session, "short_locks", noted)
+    with pytest.raises(NotYet, match=f"waits for transactions that began earlier to end: pid {pid}"):
+        removal.clear(index.session)
+    assert sent == []  # no lock on the table was tried
+    reader.execute("COMMIT")
+    removal.clear(index.session)
+    assert index.sql("SELECT count(*) FROM pg_trigger WHERE tgname LIKE '!%'") == [(0,)]

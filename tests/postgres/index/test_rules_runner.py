@@ -250,7 +250,7 @@ def test_a_runner_that_was_taken_over_removes_nothing(
 ) -> None:
     """It has seen that the index was given up; meanwhile the next runner has removed it and begun again."""
     if not holds:
-        monkeypatch.setattr(removal, "_fenced", lambda shape, fence, statement: statement)
+        monkeypatch.setattr(removal, "_fenced", lambda shape, fence, statement, exclusive: statement)
     monkeypatch.setattr(IndexSession, "end_older", lambda self: None)
     index = indexed(ROWS)
     index.run_to(State.BACKFILLING)
@@ -318,7 +318,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table lock is waited for, so that a test can have it come right after a commit."""
     monkeypatch.setitem(LOCKING, "lock_timeout", "20s")
     monkeypatch.setitem(LOCKING, "statement_timeout", "20s")
-    monkeypatch.setattr(IndexSession, "is_quiet", lambda self: True)
+    monkeypatch.setattr(IndexSession, "is_quiet", lambda self, exclusive="": True)
 
 
 @RULE

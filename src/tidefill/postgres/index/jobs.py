@@ -28,8 +28,8 @@ from tidefill.ports.machine import Finish, Machine, Step, Wait
 from tidefill.postgres.connections import Databases, Source
 from tidefill.postgres.index import looking, removal
 from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
-from tidefill.postgres.index.machine import IndexMachine, waits_for
-from tidefill.postgres.index.session import IndexSession
+from tidefill.postgres.index.machine import IndexMachine
+from tidefill.postgres.index.session import IndexSession, waits_for
 from tidefill.postgres.index.several import SeveralMachine
 from tidefill.postgres.index.survey import Wanted, survey
 from tidefill.postgres.server import PostgresServer

@@ -61,7 +61,7 @@ from tidefill.ports.machine import (
 )
 from tidefill.postgres.index import filling, looking, partitions, removal, repair
 from tidefill.postgres.index.filling import Filled
-from tidefill.postgres.index.session import Holder, IndexSession, told
+from tidefill.postgres.index.session import Holder, IndexSession, told, waits_for
 
 CHUNK_ROWS = 50_000
 LOG_ROWS_MAX = 500
@@ -435,13 +435,6 @@ class IndexMachine:
     def close(self) -> None:
         """End the session."""
         self._session.close()
-
-
-def waits_for(holders: list[Holder]) -> str:
-    """The transactions by name."""
-    shown = [str(one) for one in {one.transaction: one for one in holders}.values()]
-    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-    return f"transactions that began earlier to end: {'; '.join(shown[:3])}{more}" if shown else ""
 
 
 _WORDS = {

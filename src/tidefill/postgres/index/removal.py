@@ -10,10 +10,11 @@ from psycopg import errors
 from tidefill.errors import Fenced, NotYet
 from tidefill.indexes.control import CHUNKS, CONTROL, LOCK_MS, TAKEN_OVER
 from tidefill.indexes.leaves import LEAVES
+from tidefill.indexes.locking import DECLARED, lock_tree
 from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
 from tidefill.indexes.states import Body
 from tidefill.jobs.sql_names import identifier
-from tidefill.postgres.index.session import IndexSession, told
+from tidefill.postgres.index.session import IndexSession, told, waits_for
 
 FUNCTIONS = ("row", "truncate", "do", "merge", "slow", "leaf", "at", "of", "raw", "try", "key")
 """In an order in which each can be dropped."""
@@ -65,14 +66,15 @@ def clear(session: IndexSession) -> None:
     _remove(session, _drop_functions(shape))
 
 
-def _remove(session: IndexSession, statement: str, *, locks: bool = False) -> bool:
+def _remove(session: IndexSession, statement: str, *, exclusive: str = "") -> bool:
     """Execute it in ONE statement with a look at the control row, which it holds: a runner that was taken over must not
-    remove what the next one has made. `locks`: it needs the table; False if that cannot be had now."""
-    fenced = _fenced(session.shape, session.fence, statement)
+    remove what the next one has made. `exclusive`: a table that it needs for itself with all its partitions; False if
+    that cannot be had now."""
+    fenced = _fenced(session.shape, session.fence, statement, exclusive)
     with told(f"the index {session.shape.name}"):
         try:
-            if locks:
-                return session.locked(fenced)
+            if exclusive:
+                return session.locked(fenced, exclusive)
             with session.short_locks() as connection:
                 connection.execute(fenced)
             return True
@@ -85,23 +87,25 @@ def _remove(session: IndexSession, statement: str, *, locks: bool = False) -> bo
             raise
 
 
-def _fenced(shape: Shape, fence: int, statement: str) -> str:
+def _fenced(shape: Shape, fence: int, statement: str, exclusive: str = "") -> str:
     mine = f"SELECT 1 FROM {CONTROL} WHERE id = {literal(shape.id)} AND fence <= {fence} AND body = 'ABSENT' FOR UPDATE"
     refusal = f"RAISE EXCEPTION 'taken over' USING ERRCODE = '{TAKEN_OVER}'"
     held = f"PERFORM x FROM ({mine}) q (x); IF NOT FOUND THEN {refusal}; END IF;"
-    return f"DO {literal(f'BEGIN {held} EXECUTE {literal(statement)}; END')}"
+    locked = lock_tree(f"{literal(exclusive)}::regclass", "ACCESS EXCLUSIVE", LOCK_MS) if exclusive else ""
+    return f"DO {literal(f'DECLARE {DECLARED} BEGIN {held} {locked} EXECUTE {literal(statement)}; END')}"
 
 
 def _drop_triggers(session: IndexSession) -> None:
     """One table at a time: a trigger of a partition would keep the lock of the table before it. Those of rows go with
-    the root's. A partition that was detached still has its trigger for TRUNCATE."""
+    the root's. A partition that was detached still has its trigger for TRUNCATE. DROP TRIGGER needs ACCESS EXCLUSIVE,
+    behind which readers queue, too: it is not tried beside a reader that has held the table for longer than a
+    moment."""
     shape = session.shape
     functions = [f"{shape.id}_row", f"{shape.id}_truncate"]
     for table, name in session.all(_TRIGGERS, (functions,)):
-        if not _remove(session, f"DROP TRIGGER IF EXISTS {identifier(name)} ON {table}", locks=True):
-            raise NotYet(
-                f"the index {shape.name} cannot be taken off {table} now", detail="The table is being written."
-            )
+        if not _remove(session, f"DROP TRIGGER IF EXISTS {identifier(name)} ON {table}", exclusive=table):
+            others = waits_for(session.users(table)) or "the table to be quiet"
+            raise NotYet(f"the index {shape.name} is still on {table}, and waits for {others}")
 
 
 def _drop_functions(shape: Shape) -> str:

@@ -13,7 +13,7 @@ from psycopg import errors
 
 from tidefill.errors import Fenced, NotYet
 from tidefill.indexes.control import CONTROL, LOCK_MS, LOCKED_MS, Control, schema
-from tidefill.indexes.shape import SCHEMA, Shape
+from tidefill.indexes.shape import SCHEMA, Shape, literal
 from tidefill.indexes.states import Body, Method, State
 from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.server import PostgresServer, translated
@@ -54,6 +54,8 @@ WHERE l.locktype = 'relation' AND l.granted AND l.mode IN ({modes}) AND l.pid IS
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND l.relation IN (SELECT relid FROM pg_partition_tree({relation}) UNION SELECT {relation}::oid)
 """
+# Locks that conflict with SHARE ROW EXCLUSIVE, and with ACCESS EXCLUSIVE: readers hold those.
+_SHARED = f"'AccessShareLock', 'RowShareLock', {_CONFLICTING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,26 +201,35 @@ class IndexSession:
         """The transactions that write to the table now, or hold it locked; prepared ones too."""
         return self._holders(_WRITING)
 
-    def _holders(self, modes: str) -> list[Holder]:
-        query = _HOLDERS.format(modes=modes, relation=self.shape.relation)
+    def users(self, table: str) -> list[Holder]:
+        """The transactions that hold any lock on that table or on its partitions: readers, too."""
+        return self._holders(_SHARED, f"to_regclass({literal(table)})")
+
+    def _holders(self, modes: str, relation: str = "") -> list[Holder]:
+        query = _HOLDERS.format(modes=modes, relation=relation or self.shape.relation)
         return [Holder(*row) for row in self.all(query)]
 
-    def is_quiet(self) -> bool:
+    def is_quiet(self, exclusive: str = "") -> bool:
         """Whether a table lock could be had at once: nobody holds a conflicting one for longer than a moment, and no
-        vacuum runs. (A plain owner sees no ages: who is still there a moment later counts as old.)"""
-        before = self._holders(_CONFLICTING)
+        vacuum runs. (A plain owner sees no ages: who is still there a moment later counts as old.) `exclusive`: a table
+        of which ACCESS EXCLUSIVE is needed, with which readers conflict, too."""
+
+        def conflicting() -> list[Holder]:
+            return self.users(exclusive) if exclusive else self._holders(_CONFLICTING)
+
+        before = conflicting()
         if any(_is_in_the_way(one) for one in before):
             return False
         unknown = {one.transaction for one in before if one.age_s is None}
         if not unknown:
             return True
         time.sleep(OLD_S)  # this is a measurement, not a wait for something
-        return not any(one.transaction in unknown for one in self._holders(_CONFLICTING))
+        return not any(one.transaction in unknown for one in conflicting())
 
-    def locked(self, statement: str) -> bool:
+    def locked(self, statement: str, exclusive: str = "") -> bool:
         """Execute ONE statement that locks the table, alone in autocommit; False if the lock cannot be had now. READ
-        COMMITTED: else the snapshot would be older than the lock, and rows be lost."""
-        if not self.is_quiet():
+        COMMITTED: else the snapshot would be older than the lock, and rows be lost. `exclusive`: as of `is_quiet`."""
+        if not self.is_quiet(exclusive):
             return False
         try:
             with self.short_locks(LOCKING) as connection:
@@ -241,6 +252,13 @@ class IndexSession:
     def _set(self, settings: Mapping[str, str]) -> None:
         assert self._open is not None, "settings are of an open session"
         self._open.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+
+
+def waits_for(holders: list[Holder]) -> str:
+    """The transactions by name."""
+    shown = [str(one) for one in {one.transaction: one for one in holders}.values()]
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    return f"transactions that began earlier to end: {'; '.join(shown[:3])}{more}" if shown else ""
 
 
 @contextmanager
