@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from tidefill.indexes.control import Control
-from tidefill.indexes.states import Body, Method, State, other_log
+from tidefill.indexes.states import Body, Method, State, other_log, resting_log
 
 LOCK_TRIES = 30
 """After so many attempts to have the table for the cut-over, the log is drained under row locks instead."""
@@ -171,7 +171,7 @@ def _filling(control: Control, look: Look) -> Next:
 
 def _while_held(control: Control, look: Look) -> Next:
     """A log that is not written any more may be drained while the barrier waits; nothing else may happen."""
-    drained = _resting_log(control)
+    drained = resting_log(control.body)
     if control.state is State.MERGING and look.logged[drained - 1]:
         return Merge(drained)
     return Held()
@@ -181,7 +181,7 @@ def _merging(control: Control, look: Look) -> Next:
     """Only the log that is not written is drained: rows in conflict go to the other one. The logs are exchanged until
     what is left can be merged under the lock. No merge comes before the last chunk and the key: the merge would delete
     what a later chunk puts back."""
-    drained = _resting_log(control)
+    drained = resting_log(control.body)
     if look.logged[drained - 1]:
         return Merge(drained)
     if sum(look.logged) > look.log_rows_max:
@@ -189,7 +189,3 @@ def _merging(control: Control, look: Look) -> Next:
     if look.tries >= LOCK_TRIES:
         return Advance(State.DRAINING, Body.DRAIN)
     return CutOver()
-
-
-def _resting_log(control: Control) -> int:
-    return 2 if control.body.log == 1 else 1

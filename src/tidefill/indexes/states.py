@@ -59,6 +59,11 @@ def other_log(body: Body) -> Body:
     return Body.LOGGING_2 if body is Body.LOGGING_1 else Body.LOGGING_1
 
 
+def resting_log(body: Body) -> int:
+    """The number of the log that is not written while writers run this body: the one that is drained."""
+    return 2 if body is Body.LOGGING_1 else 1
+
+
 FIRST: dict[Method, tuple[State, Body]] = {
     Method.BULK: (State.LOGGING, Body.LOGGING_1),
     Method.INITPUT: (State.DELETE_ONLY, Body.DELETE_ONLY),

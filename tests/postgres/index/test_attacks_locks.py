@@ -14,10 +14,10 @@ from tests.postgres.index.harness import Indexed
 from tidefill.errors import NotYet
 from tidefill.indexes import control
 from tidefill.indexes.next_action import CutOver
-from tidefill.indexes.shape import Shape
-from tidefill.indexes.states import Method
-from tidefill.postgres.index import removal
-from tidefill.postgres.index.session import OLD_S
+from tidefill.indexes.shape import LOGS, Shape
+from tidefill.indexes.states import Body, Method, State
+from tidefill.postgres.index import machine, removal, repair
+from tidefill.postgres.index.session import OLD_S, IndexSession
 
 Make: TypeAlias = Callable[..., Indexed]
 
@@ -92,3 +92,38 @@ def test_triggers_are_not_dropped_beside_a_reader(indexed: Make, monkeypatch: py
     reader.execute("COMMIT")
     removal.clear(index.session)
     assert index.sql("SELECT count(*) FROM pg_trigger WHERE tgname LIKE '!%'") == [(0,)]
+
+
+@pytest.mark.parametrize("exchanges", [1, 2])
+def test_a_cut_over_reads_no_rows_that_were_merged(
+    indexed: Make, monkeypatch: pytest.MonkeyPatch, exchanges: int
+) -> None:
+    """The log that rests has been truncated when the table is locked; after two exchanges the other one, too."""
+    monkeypatch.setattr(machine, "LOG_ROWS_MAX", 1)
+    index = indexed(ROWS)
+    index.run_to(State.MERGING)
+    for number in range(exchanges):
+        index.sql("UPDATE {t} SET inc = %s", str(number))
+        index.run_until(exchanged(body_of(index)))
+    sizes = list[tuple[int, ...]]()
+    right = repair.try_cut_over
+
+    def measured(session: IndexSession, log_rows_max: int) -> str:
+        both = ", ".join(f"pg_relation_size('{session.shape.log(number)}')" for number in LOGS)
+        sizes.append(session.one(f"SELECT {both}"))
+        return right(session, log_rows_max)
+
+    monkeypatch.setattr(repair, "try_cut_over", measured)
+    index.run()
+    assert sizes[0] == (0, 0)
+    assert index.differences() == []
+
+
+def body_of(index: Indexed) -> Body:
+    assert index.truth.control is not None
+    return index.truth.control.body
+
+
+def exchanged(before: Body) -> Callable[[Indexed], bool]:
+    """Whether writers log into the other log than before."""
+    return lambda index: body_of(index) is not before

@@ -274,6 +274,8 @@ class IndexMachine:
         assert control is not None, "only an install comes without a control row"
         match action:
             case Advance(state, body):
+                if state is State.MERGING:
+                    repair.empty_resting_log(session, control)
                 self._advance(control, state, body)
                 return (f"{control.state.value} -> {state.value}",) if state is not control.state else ()
             case FillChunk():
@@ -348,6 +350,7 @@ class IndexMachine:
 
     def _cut_over(self, control: Control) -> tuple[str, ...]:
         """Where the log is too long, or rows are in conflict, the logs are exchanged and drained once more."""
+        repair.empty_resting_log(self._session, control)
         why = repair.try_cut_over(self._session, LOG_ROWS_MAX)
         if not why:
             self._tries = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -16,6 +17,7 @@ from tidefill.indexes.checking import DUPLICATES_MAX, duplicates
 from tidefill.indexes.control import CONFLICT, CONTROL, LOCK_MS, LOG_TOO_LONG, TAKEN_OVER, Control, cut_over
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes
 from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, parameters
+from tidefill.indexes.states import resting_log
 from tidefill.postgres.index.session import BAD_KEY, BUSY, IndexSession
 
 TRIES_S = 60.0
@@ -105,6 +107,20 @@ def merge(session: IndexSession, control: Control, log: int) -> int:
     if any(_both_have_it(session, *pair) for pair in suspects):
         raise duplicate_keys(session)
     return int(merged)
+
+
+def empty_resting_log(session: IndexSession, control: Control) -> None:
+    """Give the room of a drained log back: a cut-over counts both logs under the table lock, and would read all rows
+    that were merged before. The barrier of the last exchange has passed, so nobody writes this log any more, and nobody
+    but us ever reads it. Done if it can be had at once; what it has is counted under its lock."""
+    log = session.shape.log(resting_log(control.body))
+    if not session.one(f"SELECT pg_relation_size('{log}')")[0]:
+        return
+    with suppress(NotYet), session.transaction(control) as connection:
+        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")
+        connection.execute(f"LOCK TABLE {log} IN ACCESS EXCLUSIVE MODE")
+        if connection.execute(f"SELECT 1 FROM {log} LIMIT 1").fetchone() is None:
+            connection.execute(f"TRUNCATE {log}")
 
 
 def _both_have_it(session: IndexSession, one: Any, other: Any) -> bool:
