@@ -67,15 +67,16 @@ END IF;"""
 def _delete_half(shape: Shape, body: Body) -> str:
     return f"""
 IF op <> 'INSERT' THEN
-  {_old_entry(shape, body)}
+  {_old_entry(shape)}
   IF NOT bad THEN IF v.ok {unless_still_there(shape)} THEN {_removal(shape, body)} END IF; END IF;
 END IF;"""
 
 
-def _old_entry(shape: Shape, body: Body) -> str:
-    """The entry that the old row had, in `v`. While the index is built, a row whose key cannot be computed has none."""
+def _old_entry(shape: Shape) -> str:
+    """The entry that the old row had, in `v`. A row whose key cannot be computed has none: it was there before
+    the index was built, or came with a partition."""
     get = f"SELECT * INTO v FROM {shape.function('of')} (old_row);"
-    if shape.is_plain or body is Body.READ_WRITE_AND_DELETE:
+    if shape.is_plain:
         return get
     return f"BEGIN {get} EXCEPTION {NOT_THE_KEY} WHEN OTHERS THEN bad := true; END;"
 

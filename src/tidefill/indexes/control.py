@@ -19,7 +19,7 @@ from tidefill.indexes.bodies import (
     truncate_trigger,
 )
 from tidefill.indexes.entries import key_index, row_functions, tables
-from tidefill.indexes.leaves import remember_all
+from tidefill.indexes.leaves import CHUNKS, remember_all
 from tidefill.indexes.leaves import table as leaves_table
 from tidefill.indexes.locking import DECLARED, lock_tree
 from tidefill.indexes.merging import merge_function, slow_function
@@ -27,7 +27,6 @@ from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
 from tidefill.indexes.states import FIRST, Body, Method, State
 
 CONTROL = f"{SCHEMA}.indexes"
-CHUNKS = f"{SCHEMA}.index_chunks"
 
 LOCK_MS = 200
 """How long a statement waits for the table and all its partitions together. Below PostgreSQL's deadlock_timeout (1 s),
@@ -43,7 +42,7 @@ LOG_TOO_LONG, CONFLICT, TAKEN_OVER = "TF001", "TF002", "TF003"
 @dataclass(frozen=True, slots=True)
 class Control:
     """The control row. `rows`: how many entries the validation counted. `is_public`: users can read it. `by_hand`:
-    somebody stopped it on the server (`tidefill.stop`)."""
+    somebody stopped it on the server (`tidefill.stop`). `refused`: rows that have no entry in a public index."""
 
     state: State
     body: Body
@@ -53,6 +52,7 @@ class Control:
     rows: int = 0
     is_public: bool = False
     by_hand: bool = False
+    refused: int = 0
 
 
 def schema() -> list[str]:

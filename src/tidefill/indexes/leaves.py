@@ -9,10 +9,11 @@ because whoever needs such a key takes the entry over, and removed behind.
 from __future__ import annotations
 
 from tidefill.indexes.entries import entry_at
-from tidefill.indexes.shape import SCHEMA, Shape, listed, literal, same
+from tidefill.indexes.shape import SCHEMA, Shape, listed, literal, parameters, same
 from tidefill.jobs.sql_names import identifier
 
 LEAVES = f"{SCHEMA}.index_leaves"
+CHUNKS = f"{SCHEMA}.index_chunks"
 ORPHANS = 1000
 """Orphans that are removed in one transaction."""
 
@@ -48,9 +49,14 @@ def changed(shape: Shape) -> str:
     return f"SELECT {columns} FROM (SELECT 1) one LEFT JOIN ({new}) n ON true"
 
 
-def rows_of(shape: Shape, leaf: str) -> str:
-    """A query: the primary keys of all rows of one partition, as texts. Its columns are called as the table's."""
-    return f"SELECT {', '.join(f'{identifier(column.name)}::text' for column in shape.primary_key)} FROM ONLY {leaf}"
+def rows_of(shape: Shape, leaf: str, after: bool, most: int) -> str:
+    """A query: the primary keys of the next rows of one partition, as texts, in order. Its columns are called as the
+    table's. `after`: the query has the primary key of the last row before as its parameters."""
+    names = [identifier(column.name).replace("%", "%%") for column in shape.primary_key]
+    where = f"WHERE ({', '.join(names)}) > ({parameters(shape)}) " if after else ""
+    texts = ", ".join(f"{name}::text" for name in names)
+    table = leaf.replace("%", "%%") if after else leaf
+    return f"SELECT {texts} FROM ONLY {table} {where}ORDER BY {', '.join(names)} LIMIT {most}"
 
 
 def log_all(shape: Shape, leaf: str, log: int) -> str:
@@ -63,6 +69,40 @@ def remember(shape: Shape, leaf: str, row_trigger: int) -> str:
     """The statement that notes one partition, by the row trigger that it had when its rows were read."""
     values = f"{literal(shape.id)}, {literal(leaf)}::regclass, {row_trigger}"
     return f"INSERT INTO {LEAVES} VALUES ({values}) ON CONFLICT DO NOTHING"
+
+
+# How far a partition has been taken in: one row among the checkpoints of the fill, under an id of its own.
+
+
+def _checkpoint(shape: Shape, row_trigger: int) -> str:
+    return literal(f"{shape.id}/{row_trigger}")
+
+
+def reached(shape: Shape, row_trigger: int) -> str:
+    """A query: the primary key of the last row that was taken in, as texts, and how many were."""
+    return f"SELECT upto, rows FROM {CHUNKS} WHERE id = {_checkpoint(shape, row_trigger)}"
+
+
+def note_reached(shape: Shape, row_trigger: int) -> str:
+    """The statement that notes both; they are its parameters."""
+    return (
+        f"INSERT INTO {CHUNKS} (id, chunk, upto, rows) VALUES ({_checkpoint(shape, row_trigger)}, 0, %s, %s) "
+        f"ON CONFLICT (id, chunk) DO UPDATE SET upto = EXCLUDED.upto, rows = EXCLUDED.rows"
+    )
+
+
+def forget_reached(shape: Shape, row_trigger: int) -> str:
+    """The statement for a partition of which all rows are taken in."""
+    return f"DELETE FROM {CHUNKS} WHERE id = {_checkpoint(shape, row_trigger)}"
+
+
+def forget_all(shape: Shape) -> str:
+    """The statements that forget all checkpoints and partitions of the index."""
+    mine = literal(shape.id)
+    return (
+        f"DELETE FROM {CHUNKS} WHERE id = {mine} OR starts_with(id, {mine} || '/'); "
+        f"DELETE FROM {LEAVES} WHERE id = {mine}"
+    )
 
 
 def forget_lost(shape: Shape) -> str:

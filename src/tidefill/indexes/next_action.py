@@ -90,6 +90,11 @@ class RemoveOrphans:
 
 
 @dataclass(frozen=True, slots=True)
+class TryRefused:
+    """Try the rows of a public index again that have no entry."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Remove tombstones."""
 
@@ -116,7 +121,8 @@ class Ready:
 
 OfLeaves: TypeAlias = TakeIn | RemoveOrphans
 Action: TypeAlias = (
-    Install | Advance | FillChunk | BuildKey | Merge | CutOver | Drain | Validate | Sweep | Clear | OfLeaves
+    Install | Advance | FillChunk | BuildKey | Merge | CutOver | Drain | Validate | Sweep | Clear
+    | TryRefused | OfLeaves
 )  # fmt: skip
 Next: TypeAlias = Action | Held | Ready
 

@@ -73,7 +73,8 @@ class Status:
     `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it. `doing`: the step that
     is under way; then `lag_s` counts on, and is the least that it can be. `waits_for`: the code of what it waits for,
     which programs compare; `waiting` is for a person. `phase`: of an index, the state that its server shows. `parts`:
-    of a job that makes several things, how each stands."""
+    of a job that makes several things, how each stands. `condition`: what is wrong with a job that goes on
+    nevertheless; empty if nothing is."""
 
     name: str
     kind: str
@@ -100,6 +101,7 @@ class Status:
     waits_for: str = ""
     phase: str = ""
     parts: tuple[PartReport, ...] = ()
+    condition: str = ""
 
     @property
     def percent(self) -> int:
@@ -110,6 +112,8 @@ class Status:
         parts = [f"{self.name}: {self.state}", f"{self.percent}%"]
         if self.state == Life.BACKFILLING.value and self.rows_per_s:
             parts.append(f"{self.rows_per_s:,.0f} rows/s")
+        if self.condition:
+            parts.append(self.condition)
         if self.version is not None:
             parts.append(f"at version {self.version}")
         if self.doing is not None:
@@ -171,15 +175,27 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
         doing=doing,
         phase=_phase(row) if kind == Kind.INDEX.value else "",
         parts=row.parts if row.part_names else (),
+        condition=_condition(row) if kind == Kind.INDEX.value else "",
     )
 
 
 def _phase(row: Job) -> str:
     """Where an index is by its last report; empty before the first."""
+    return str(_of_index(row).get("state") or "")
+
+
+def _condition(row: Job) -> str:
+    """VIOLATED if rows have no entry in an index, by its last report."""
+    rows = _of_index(row).get("refused") or 0
+    return f"VIOLATED ({rows} row{'s' * (rows != 1)} without an entry)" if rows else ""
+
+
+def _of_index(row: Job) -> dict[str, Any]:
     try:
-        return str(json.loads(row.anchor)["state"] or "") if row.anchor else ""
-    except (ValueError, KeyError, TypeError):
-        return ""
+        data = json.loads(row.anchor) if row.anchor else {}
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _kind(row: Job) -> tuple[str, Failure | None]:

@@ -43,4 +43,6 @@ class Result:
 
 def waits(status: Status) -> str:
     """What a job waits for, or why it failed."""
-    return f"{status.failure.fact} [{status.failure.code}]" if status.failure is not None else status.waiting
+    if status.failure is not None:
+        return f"{status.failure.fact} [{status.failure.code}]"
+    return ", ".join(filter(None, (status.condition, status.waiting)))

@@ -120,7 +120,7 @@ def test_a_row_without_a_key_can_be_deleted(
 ) -> None:
     if not holds:
         monkeypatch.setattr(
-            bodies, "_old_entry", lambda shape, body: f"SELECT * INTO v FROM {shape.function('of')} (old_row);"
+            bodies, "_old_entry", lambda shape: f"SELECT * INTO v FROM {shape.function('of')} (old_row);"
         )
     index = indexed(
         [(1, 1, "a"), (5, 1, "e")], columns=("(id / b)",), setup=["UPDATE {t} SET b = 0 WHERE id = 5"],

@@ -11,7 +11,7 @@ import pytest
 
 from tests.postgres.index.harness import Indexed
 from tidefill.errors import DuplicateKeys, NotYet, TidefillError, VerifyFailed
-from tidefill.indexes.control import CHUNKS
+from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.next_action import FillChunk, Validate
 from tidefill.indexes.states import Method, State
 from tidefill.ports.machine import Round, Step

@@ -15,6 +15,7 @@ def job_facts(status: Status) -> list[str]:
     filling = status.state == Life.BACKFILLING.value
     working = filling and status.runs
     facts = [
+        status.condition,
         f"{status.doing} for {duration_text(status.doing.for_s)}" if status.doing is not None else "",
         f"{count(status.rows_per_s)} rows/s" if working and status.rows_per_s >= 0.1 else "",
         f"{count(status.rows)} rows" if status.rows > 0 and status.state != Life.LIVE.value else "",

@@ -14,8 +14,9 @@ import psycopg
 from psycopg import errors
 
 from tidefill.errors import CommitConflict, NotYet, TidefillError
-from tidefill.indexes.control import CHUNKS, CONTROL, Control
+from tidefill.indexes.control import CONTROL, Control
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes, key_index
+from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.shape import Shape, as_texts, equal, listed, not_null, parameters, same
 from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.index.repair import put_right, unindexable

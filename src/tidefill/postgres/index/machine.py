@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Any, assert_never
 
 from psycopg import errors
 
@@ -37,6 +37,7 @@ from tidefill.indexes.next_action import (
     RemoveOrphans,
     Sweep,
     TakeIn,
+    TryRefused,
     Validate,
     next_action,
 )
@@ -59,7 +60,7 @@ from tidefill.ports.machine import (
     Verify,
     Wait,
 )
-from tidefill.postgres.index import filling, looking, partitions, removal, repair
+from tidefill.postgres.index import filling, looking, partitions, refused, removal, repair
 from tidefill.postgres.index.filling import Filled
 from tidefill.postgres.index.session import Holder, IndexSession, told, waits_for
 
@@ -104,6 +105,9 @@ class IndexMachine:
         self._older: list[Holder] = []
         self._batch: int | None = None
         self._waits_since: float | None = None
+        self._taken = 0
+        self._tried_s: float | None = None
+        self._tried: Any = None
 
     @property
     def _shape(self) -> Shape:
@@ -188,7 +192,15 @@ class IndexMachine:
             return Step(self._doing(action, truth), action)
         if looking.has_tombstones(self._session):
             return Step(self._doing(Sweep(), truth), Sweep())
+        if self._tries_refused():
+            return Step(self._doing(TryRefused(), truth), TryRefused())
         return Wait(Reason.IDLE, for_s=LOOK_S)
+
+    def _tries_refused(self) -> bool:
+        """Whether rows without an entry are due to be tried again."""
+        now_s, last_s = self._clock.now_s(), self._tried_s
+        is_due = last_s is None or not 0.0 <= now_s - last_s < LOOK_S
+        return is_due and any(looking.logged(self._session, 1))
 
     def _finishing(self, job: Job) -> Plan:
         return Verify(rows=1) if job.life is Life.VERIFYING else Finish()
@@ -242,8 +254,10 @@ class IndexMachine:
         return Wait(Reason.RATE_LIMIT, for_s=throttle.wait_s(self._bucket, limit, rows))
 
     def _doing(self, planned: Next, truth: Truth) -> Doing:
-        chunks = 1 if isinstance(planned, FillChunk) else 0
-        return Doing(_WORDS[type(planned)], self._clock.now_s(), chunks, truth.filled.rows)
+        chunks, words = 1 if isinstance(planned, FillChunk) else 0, _WORDS[type(planned)]
+        if isinstance(planned, TakeIn) and self._taken:
+            words += f" ({self._taken:,} rows so far)"
+        return Doing(words, self._clock.now_s(), chunks, truth.filled.rows)
 
     # Doing.
 
@@ -292,7 +306,9 @@ class IndexMachine:
                 self._validate(control)
                 return ("VALIDATING -> READ_WRITE_AND_DELETE",)
             case TakeIn(leaf, row_trigger):
-                return (partitions.take_in(session, control, leaf, row_trigger),)
+                return self._take_in(control, leaf, row_trigger)
+            case TryRefused():
+                return self._try_refused(control)
             case RemoveOrphans():
                 removed = partitions.remove_orphans(session, control)
                 return (f"a partition is gone; {removed} entries of it were removed",)
@@ -360,6 +376,21 @@ class IndexMachine:
             self._advance(control, State.MERGING, other_log(control.body))
         return ()
 
+    def _take_in(self, control: Control, leaf: str, row_trigger: int) -> tuple[str, ...]:
+        taken = partitions.take_in(self._session, control, leaf, row_trigger)
+        self._taken = 0 if taken.event else taken.rows
+        if not taken.event:
+            return ()
+        return (taken.event, *(self._try_refused(control) if control.is_public else ()))
+
+    def _try_refused(self, control: Control) -> tuple[str, ...]:
+        """Told if there are more rows without an entry than before, or fewer."""
+        self._tried_s = self._clock.now_s()
+        self._tried = refused.try_again(self._session, control, self._tried)
+        after = self._session.control()
+        rows = 0 if after is None else after.refused
+        return (f"{rows} rows have keys of others, or none, and so no entry",) if rows != control.refused else ()
+
     # Validation and what follows.
 
     def _validate(self, control: Control) -> None:
@@ -397,8 +428,10 @@ class IndexMachine:
         return Report(self._anchor(truth), done, truth.filled.rows, rows_of, rate, parts=(part,))
 
     def _anchor(self, truth: Truth) -> str:
-        state = None if truth.control is None else truth.control.state.value
-        return json.dumps({"index": self._shape.id, "state": state, "rows": truth.filled.rows})
+        control = truth.control
+        more = {"refused": control.refused} if control is not None and control.refused else {}
+        state = None if control is None else control.state.value
+        return json.dumps({"index": self._shape.id, "state": state, "rows": truth.filled.rows, **more})
 
     def _estimated(self) -> int:
         if self._estimate is None:
@@ -450,6 +483,7 @@ _WORDS = {
     Drain: "draining the log",
     Validate: "verify",
     TakeIn: "taking a partition in",
+    TryRefused: "trying rows again that have no entry",
     RemoveOrphans: "removing entries of a lost partition",
     Sweep: "removing tombstones",
     Clear: "removing the last attempt",

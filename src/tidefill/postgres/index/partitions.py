@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from psycopg import errors
 
-from tidefill.errors import KeyUnindexable, NotYet, QueryFailed
+from tidefill.errors import NotYet, QueryFailed
 from tidefill.indexes import leaves
 from tidefill.indexes.bodies import always, truncate_trigger
 from tidefill.indexes.control import Control
 from tidefill.indexes.states import State
-from tidefill.postgres.index.repair import duplicate_keys, is_put_right
+from tidefill.postgres.index import refused
 from tidefill.postgres.index.session import IndexSession, told
 
-FETCHED = 1000
-"""Primary keys that are held in memory at a time."""
+TAKEN = 2000
+"""Rows of a new partition that are put right in one turn of the runner; a restart repeats no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,58 +36,64 @@ def changed_leaves(session: IndexSession) -> Leaves:
     return Leaves(new or "", row_trigger or 0, lost)
 
 
-def take_in(session: IndexSession, control: Control, leaf: str, row_trigger: int) -> str:
-    """Have the rows of a new partition in the index: what was in it before it was attached had no trigger. Returns what
-    happened, for a person. Of a public index a row whose key another row has gets no entry; else DuplicateKeys."""
-    shape = session.shape
-    trigger = truncate_trigger(shape, leaf)
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How many rows of a partition are in the index by now. `event`: what a person is told when all of them are."""
+
+    rows: int
+    event: str = ""
+
+
+def take_in(session: IndexSession, control: Control, leaf: str, row_trigger: int) -> Taken:
+    """Have the next rows of a new partition in the index: what was in it before it was attached had no trigger. Where
+    writers log, all of its rows are logged at once. Else some are put right, in the order of the primary key, with a
+    checkpoint. Of a public index a row whose key another row has gets no entry; else DuplicateKeys."""
+    with _if_there(leaf):
+        upto, rows = session.one(leaves.reached(session.shape, row_trigger)) or (None, 0)
+        if upto is None:
+            _make_truncate_trigger(session, leaf)
+        if control.body.log is None:
+            return _put_next(session, control, leaf, row_trigger, upto, rows)
+        with session.transaction(control) as connection:
+            rows = connection.execute(leaves.log_all(session.shape, leaf, control.body.log)).rowcount
+            connection.execute(leaves.remember(session.shape, leaf, row_trigger))
+        return Taken(rows, f"the partition {leaf} was taken in")
+
+
+@contextmanager
+def _if_there(leaf: str) -> Iterator[None]:
+    """NotYet if the partition has been dropped: the next look does not find it."""
     try:
         with told(f"the partition {leaf}"):
-            if not (session.locked(trigger) and session.locked(always(shape, leaf))):
-                raise NotYet(f"the partition {leaf} is busy")
+            yield
     except QueryFailed as error:
         if isinstance(error.__cause__, errors.UndefinedTable):
             raise NotYet(f"the partition {leaf} is gone again") from error
         raise
-    log, refused = control.body.log, 0
-    if log is None:
-        refused = _put_all(session, control, leaf)
+
+
+def _make_truncate_trigger(session: IndexSession, leaf: str) -> None:
+    statements = (truncate_trigger(session.shape, leaf), always(session.shape, leaf))
+    if not all(session.locked(statement) for statement in statements):
+        raise NotYet(f"the partition {leaf} is busy")
+
+
+def _put_next(
+    session: IndexSession, control: Control, leaf: str, row_trigger: int, upto: list[str] | None, before: int
+) -> Taken:
+    """The checkpoint comes after the rows, together with those that got no entry: a repeated put changes nothing."""
+    shape = session.shape
+    keys = session.all(leaves.rows_of(shape, leaf, upto is not None, TAKEN), upto or ())
+    without = refused.put_rows(session, control, keys)
+    rows, is_last = before + len(keys), len(keys) < TAKEN
     with session.transaction(control) as connection:
-        if log is not None:
-            connection.execute(leaves.log_all(shape, leaf, log))
-        connection.execute(leaves.remember(shape, leaf, row_trigger))
-    return f"the partition {leaf} was taken in" + (
-        f"; {refused} rows of it have keys of others, or none, and so no entry" if refused else ""
-    )
-
-
-def _put_all(session: IndexSession, control: Control, leaf: str) -> int:
-    refused = 0
-    for key in _keys(session, leaf):
-        try:
-            if is_put_right(session, control, key):
-                continue
-            if not control.is_public:
-                raise duplicate_keys(session)
-        except KeyUnindexable:
-            if not control.is_public:
-                raise
-        refused += 1
-    return refused
-
-
-def _keys(session: IndexSession, leaf: str) -> Iterator[Any]:
-    """The primary keys of a partition, some at a time, through a cursor that the server keeps between transactions."""
-    with told(f"the partition {leaf}"):
-        session.connection.execute(
-            f"DECLARE tf_leaf NO SCROLL CURSOR WITH HOLD FOR {leaves.rows_of(session.shape, leaf)}"
-        )
-    try:
-        while found := session.all(f"FETCH {FETCHED} FROM tf_leaf"):
-            yield from found
-    finally:
-        if not (session.connection.closed or session.connection.broken):
-            session.connection.execute("CLOSE tf_leaf")
+        refused.note(connection, shape, without)
+        if is_last:
+            connection.execute(leaves.forget_reached(shape, row_trigger))
+            connection.execute(leaves.remember(shape, leaf, row_trigger))
+        else:
+            connection.execute(leaves.note_reached(shape, row_trigger), (list(keys[-1]), rows))
+    return Taken(rows, f"the partition {leaf} was taken in" if is_last else "")
 
 
 def remove_orphans(session: IndexSession, control: Control) -> int:

@@ -8,8 +8,8 @@ import psycopg
 from psycopg import errors
 
 from tidefill.errors import Fenced, NotYet
-from tidefill.indexes.control import CHUNKS, CONTROL, LOCK_MS, TAKEN_OVER
-from tidefill.indexes.leaves import LEAVES
+from tidefill.indexes.control import CONTROL, LOCK_MS, TAKEN_OVER
+from tidefill.indexes.leaves import CHUNKS, LEAVES, forget_all
 from tidefill.indexes.locking import DECLARED, lock_tree
 from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
 from tidefill.indexes.states import Body
@@ -60,8 +60,7 @@ def clear(session: IndexSession) -> None:
         raise NotYet(f"the index {shape.name} still works")
     drop_view(session)
     tables = ", ".join((shape.entries, *map(shape.log, LOGS)))
-    listed = "; ".join(f"DELETE FROM {table} WHERE id = {literal(shape.id)}" for table in (CHUNKS, LEAVES))
-    _remove(session, f"DROP TABLE IF EXISTS {tables}; {listed}")
+    _remove(session, f"DROP TABLE IF EXISTS {tables}; {forget_all(shape)}")
     _drop_triggers(session)
     _remove(session, _drop_functions(shape))
 

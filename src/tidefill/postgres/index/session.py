@@ -288,7 +288,7 @@ def _is_in_the_way(holder: Holder) -> bool:
     return old or holder.pid is None or holder.mode == "ShareUpdateExclusiveLock"
 
 
-_FIELDS = "state, body, fence, step, method, rows, is_public, by_hand"
+_FIELDS = "state, body, fence, step, method, rows, is_public, by_hand, coalesce((report->>'refused')::bigint, 0)"
 
 
 def _control(row: Any) -> Control | None:
