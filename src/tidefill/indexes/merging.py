@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tidefill.indexes.bodies import conditions, upsert
 from tidefill.indexes.entries import entry_at, pinned, settings
-from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, listed, not_null, same, set_from
+from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, listed, literal, not_null, same, set_from
 from tidefill.jobs.sql_names import identifier
 
 
@@ -95,18 +95,29 @@ def _settings(shape: Shape) -> str:
 
 
 def slow_function(shape: Shape) -> str:
-    """The statement that makes x_slow (primary key, whether its log rows are drained with it)."""
-    return f"""CREATE FUNCTION {shape.function("slow")} ({shape.types(shape.p)}, logged boolean)
+    """The statement that makes x_slow (primary key, whether its log rows are drained with it). PL/pgSQL names the base
+    table and its columns: after a RENAME the function is made anew (`names_base_now`)."""
+    return f"""CREATE OR REPLACE FUNCTION {shape.function("slow")} ({shape.types(shape.p)}, logged boolean)
 RETURNS jsonb LANGUAGE plpgsql {settings(shape)} AS $q$
 #variable_conflict use_column
 DECLARE v record; b record; o record;
 BEGIN
-  {lock_base_row(shape, [f"${at}" for at in range(1, len(shape.p) + 1)])}
+  {_lock_its_row(shape)}
   SELECT * INTO b FROM {entry_at(shape)};
   IF logged THEN {_remove_logged(shape)} END IF;
   IF b.p1 IS NOT NULL THEN {upsert(shape)} {_take_over(shape) if shape.unique else ""} END IF;
   RETURN NULL;
 END $q$"""
+
+
+def _lock_its_row(shape: Shape) -> str:
+    return lock_base_row(shape, [f"${at}" for at in range(1, len(shape.p) + 1)])
+
+
+def names_base_now(shape: Shape) -> str:
+    """A query: whether x_slow names table and columns as the shape does; no row if there is no such function."""
+    found = f"strpos(p.prosrc, {literal(_lock_its_row(shape))}) > 0"
+    return f"SELECT {found} FROM pg_proc p WHERE p.oid = to_regproc({literal(shape.function('slow'))})"
 
 
 def lock_base_row(shape: Shape, key: list[str]) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.postgres.index.harness import Indexed
-from tidefill.errors import IndexBroken
+from tidefill.errors import IndexBroken, NotYet
 from tidefill.indexes.bodies import trigger_names
 from tidefill.indexes.shape import renamed
 from tidefill.indexes.states import Method, State
+from tidefill.ports.machine import Round, Step
 from tidefill.postgres.index import removal
 
 Make = Callable[..., Indexed]
@@ -208,3 +210,39 @@ def test_who_may_read_the_table_may_read_the_index(indexed: Make) -> None:
         session.execute("RESET ROLE")
         index.sql(f"DROP OWNED BY {{t}}_{role}")
         index.sql(f"DROP ROLE {{t}}_{role}")
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_a_running_build_takes_new_names_by_itself(indexed: Make, method: Method) -> None:
+    """No restart: the next turn reads chunks, and puts single rows right, by the names of now."""
+    index = indexed(ROWS, method=method, chunk_rows=2)
+    index.run_to(State.BACKFILLING)
+    index.turn()
+    old = index.name
+    index.sql("ALTER TABLE {t} RENAME COLUMN id TO idd")
+    index.sql("ALTER TABLE {t} RENAME COLUMN v TO vv")
+    index.sql("ALTER TABLE {t} RENAME TO {t}_renamed")
+    index.name, index.columns = f"{old}_renamed", ("vv",)
+    index.run_to(State.VALIDATING)
+    index.sql("CREATE TABLE {t}_9 (LIKE {t} INCLUDING ALL)")
+    index.sql("INSERT INTO {t}_9 (idd, r, vv) VALUES (90, 9, 'nine'), (91, 9, 'ten')")
+    index.sql("ALTER TABLE {t} ATTACH PARTITION {t}_9 FOR VALUES IN (9)")
+    index.run()
+    assert index.sql("SELECT idd, r FROM ix_" + old + " WHERE vv = 'nine'") == [(90, 9)]
+    index.sql("ALTER TABLE {t} RENAME COLUMN idd TO id")
+    assert index.differences() == []
+
+
+@pytest.mark.parametrize("statement", ["RENAME COLUMN id TO idd", "RENAME TO {t}_renamed"])
+def test_a_rename_between_look_and_act_is_no_failure(indexed: Make, statement: str) -> None:
+    index = indexed(ROWS, chunk_rows=2)
+    index.run_to(State.BACKFILLING)
+    plan = index.machine.plan(index.job, index.truth, Round(time.time()))
+    assert isinstance(plan, Step)
+    index.sql(f"ALTER TABLE {{t}} {statement}")
+    with pytest.raises(NotYet, match="renamed"):
+        index.machine.execute(index.job, index.truth, plan)
+    index.run()
+    assert index.count() == len(ROWS)
+    if "COLUMN" not in statement:
+        index.name = f"{index.name}_renamed"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tidefill.core.reasons import Reason
-from tidefill.errors import BadInput, NotOurs, NotYet, TidefillError, Unavailable, UpstreamReplaced
+from tidefill.errors import BadInput, NotOurs, NotYet, TidefillError, Unavailable
 from tidefill.indexes.control import CONTROL
-from tidefill.indexes.shape import Shape, renamed, shape_from_text, shape_to_text
+from tidefill.indexes.shape import Shape, shape_from_text, shape_to_text
 from tidefill.indexes.states import Body, Method
 from tidefill.jobs.definitions import (
     IndexDefinition,
@@ -42,11 +41,6 @@ HELD_S = 0.2
 ROW_BYTES = 100
 """How wide a row is taken to be in a table that was never analyzed."""
 
-_NAMES = """
-SELECT n.nspname, c.relname, (SELECT json_object_agg(a.attnum::text, a.attname) FROM pg_attribute a
-  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
-"""
 _ROWS = f"""
 SELECT coalesce(sum(
   CASE WHEN l.reltuples > 0 THEN l.reltuples ELSE pg_relation_size(l.oid) / {ROW_BYTES} END), 0)::bigint
@@ -259,19 +253,8 @@ def _definition(job: Job, index_id: str) -> tuple[IndexDefinition, str]:
 
 
 def _current(server: PostgresServer, shape: Shape) -> Shape:
-    """The shape with the names that table and columns have now."""
     session = server.session("tidefill survey")
     try:
-        found: Any = session.execute(_NAMES, (shape.relation,)).fetchone()
+        return looking.with_names_of_now(session, shape)
     finally:
         session.close()
-    if found is None:
-        raise UpstreamReplaced(
-            f"the table {shape.schema}.{shape.table} is gone, or another one has its name now",
-            hint="Drop the job, and create the index on the table that is there now.",
-        )
-    schema, table, names = found
-    try:
-        return renamed(shape, schema, table, {int(number): name for number, name in names.items()})
-    except KeyError as error:
-        raise UpstreamReplaced(f"a column of {shape.schema}.{shape.table} that the index needs is gone") from error

@@ -7,17 +7,23 @@ from typing import Any
 
 import psycopg
 
-from tidefill.errors import IndexBroken, NameTaken, VerifyFailed
+from tidefill.errors import IndexBroken, NameTaken, UpstreamReplaced, VerifyFailed
 from tidefill.indexes import checking
 from tidefill.indexes.bodies import trigger_names
 from tidefill.indexes.control import CONTROL, Control
-from tidefill.indexes.shape import LOGS, Shape
+from tidefill.indexes.merging import names_base_now, slow_function
+from tidefill.indexes.shape import LOGS, Shape, renamed
 from tidefill.jobs.sql_names import identifier, unquoted
 from tidefill.postgres.index.session import Holder, IndexSession, told
 
 SWEPT = 5000
 POLL_S = 0.02
 
+_NAMES = """
+SELECT n.nspname, c.relname, (SELECT json_object_agg(a.attnum::text, a.attname) FROM pg_attribute a
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
+"""
 _OLDER = f"""
 SELECT '', a.pid, '', a.application_name, a.state, extract(epoch FROM clock_timestamp() - a.xact_start)::float8,
   left(a.query, 60), NULL
@@ -36,6 +42,37 @@ WHERE t.tgenabled IS DISTINCT FROM 'A' LIMIT 1
 _FUNCTIONS = """
 SELECT count(*) FROM pg_proc p WHERE p.pronamespace = to_regnamespace('tidefill') AND p.proname = ANY (%s)
 """
+
+
+def with_names_of_now(connection: psycopg.Connection[Any], shape: Shape) -> Shape:
+    """The shape with the names that table and columns have now. UpstreamReplaced if the table or a column of it is
+    gone."""
+    found = connection.execute(_NAMES, (shape.relation,)).fetchone()
+    if found is None:
+        raise UpstreamReplaced(
+            f"the table {shape.schema}.{shape.table} is gone, or another one has its name now",
+            hint="Drop the job, and create the index on the table that is there now.",
+        )
+    schema, table, names = found
+    try:
+        return renamed(shape, schema, table, {int(number): name for number, name in names.items()})
+    except KeyError as error:
+        raise UpstreamReplaced(f"a column of {shape.schema}.{shape.table} that the index needs is gone") from error
+
+
+def is_renamed(session: IndexSession) -> bool:
+    """Whether the table or a column of it has another name by now. The session goes on with the new names."""
+    with told(f"the table {session.shape.base}"):
+        before, session.shape = session.shape, with_names_of_now(session.connection, session.shape)
+    return session.shape != before
+
+
+def follow_rename(session: IndexSession) -> None:
+    """Have the one function that names the table and its columns in PL/pgSQL name them as they are now."""
+    control, found = session.control(), session.one(names_base_now(session.shape))
+    if control is not None and found is not None and not found[0]:
+        with session.transaction(control, "UPDATE") as connection:
+            connection.execute(slow_function(session.shape))
 
 
 def logged(session: IndexSession, most: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from tidefill.core import throttle
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.throttle import Bucket
-from tidefill.errors import NotYet, TidefillError, Unavailable, VerifyFailed, WaitedTooLong
+from tidefill.errors import NotYet, QueryFailed, TidefillError, Unavailable, VerifyFailed, WaitedTooLong
 from tidefill.indexes.bodies import shared_function, truncate_function
 from tidefill.indexes.control import CONTROL, LOCK_MS, Control, install
 from tidefill.indexes.next_action import (
@@ -127,6 +127,7 @@ class IndexMachine:
         """Make what all indexes of the server share, and take the index over from an older runner."""
         self._session.prepare()
         self._session.take_over()
+        looking.follow_rename(self._session)
         self._barrier = None
 
     def recover(self, job: Job, last: Truth | None) -> Outcome[Truth]:
@@ -144,6 +145,8 @@ class IndexMachine:
         """Look at the server, then decide."""
         if job.life is Life.PAUSED:
             return Wait(Reason.PAUSED)
+        if looking.is_renamed(self._session):
+            looking.follow_rename(self._session)
         if job.published == job.generation:
             return self._plan_live(truth)
         if job.settings.deferred and truth.control is None:
@@ -266,7 +269,7 @@ class IndexMachine:
         match plan:
             case Step(work=work):
                 self._waits_since = None
-                events = self._act(job, truth, work)
+                events = self._act_unless_renamed(job, truth, work)
                 return Outcome(self._truth(), made=isinstance(work, Install), events=events)
             case Verify():
                 assert truth.control is not None, "only what is there is published"
@@ -279,6 +282,17 @@ class IndexMachine:
                 return Outcome(self._truth())
             case never:
                 assert_never(never)
+
+    def _act_unless_renamed(self, job: Job, truth: Truth, action: Action) -> tuple[str, ...]:
+        """NotYet if a name was not found because somebody has changed it since the look: the next turn knows it."""
+        try:
+            return self._act(job, truth, action)
+        except QueryFailed as error:
+            unknown = isinstance(error.__cause__, (errors.UndefinedTable, errors.UndefinedColumn))
+            if not unknown or not looking.is_renamed(self._session):
+                raise
+            looking.follow_rename(self._session)
+            raise NotYet(f"the table of the index {self._shape.name} was renamed", detail=error.detail) from error
 
     def _act(self, job: Job, truth: Truth, action: Action) -> tuple[str, ...]:
         session = self._session
