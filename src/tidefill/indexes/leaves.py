@@ -17,6 +17,9 @@ CHUNKS = f"{SCHEMA}.index_chunks"
 ORPHANS = 1000
 """Orphans that are removed in one transaction."""
 
+BLOCKS = 500
+"""Blocks of entries that are searched for orphans at a time, some 50,000 entries. Each block is read once."""
+
 
 def table() -> str:
     """The statement that makes the list of known partitions."""
@@ -116,6 +119,12 @@ def is_orphan(shape: Shape) -> str:
     return f"NOT EXISTS (SELECT 1 FROM {entry_at(shape, 'e.')} b WHERE {same(shape.k, 'b.', 'e.')})"
 
 
-def orphans(shape: Shape) -> str:
-    """A query: where some orphans lie."""
-    return f"SELECT e.ctid FROM {shape.entries} e WHERE NOT e.dead AND {is_orphan(shape)} LIMIT {ORPHANS}"
+def orphans(shape: Shape, block: int) -> str:
+    """A query: where orphans lie in the blocks of the entries from this one on."""
+    place = f"e.ctid >= '({block},0)'::tid AND e.ctid < '({block + BLOCKS},0)'::tid"
+    return f"SELECT e.ctid FROM {shape.entries} e WHERE {place} AND NOT e.dead AND {is_orphan(shape)}"
+
+
+def blocks(shape: Shape) -> str:
+    """A query: how many blocks the entries have."""
+    return f"SELECT pg_relation_size('{shape.entries}') / current_setting('block_size')::bigint"

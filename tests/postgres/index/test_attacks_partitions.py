@@ -12,8 +12,10 @@ import tidefill
 from tests.postgres.harness import Postgres
 from tests.postgres.index.harness import Indexed
 from tidefill.engine.engine import Engine
+from tidefill.indexes import leaves
 from tidefill.indexes.control import Control
 from tidefill.indexes.next_action import TakeIn
+from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Method, State
 from tidefill.postgres.index import partitions, refused
 from tidefill.postgres.index.session import IndexSession
@@ -100,6 +102,26 @@ def test_a_row_without_a_key_does_not_hold_up_its_batch(indexed: Make) -> None:
     index.sql("DELETE FROM {t} WHERE id = 95")
     look(index)
     assert report(index) is None
+    assert index.differences() == []
+
+
+def test_each_block_is_searched_for_orphans_once(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = indexed([(number, number % 4, f"v{number:0500}") for number in range(1, 101)])
+    index.run()
+    (blocks,) = index.sql(leaves.blocks(index.shape))[0]
+    assert blocks > 4
+    monkeypatch.setattr(leaves, "BLOCKS", 2)
+    monkeypatch.setattr(leaves, "ORPHANS", 3)
+    searched, right = list[int](), leaves.orphans
+
+    def noted(shape: Shape, block: int) -> str:
+        searched.append(block)
+        return right(shape, block)
+
+    monkeypatch.setattr(leaves, "orphans", noted)
+    index.sql("ALTER TABLE {t} DETACH PARTITION {t}_3")
+    look(index)
+    assert searched == list(range(0, blocks, 2))
     assert index.differences() == []
 
 

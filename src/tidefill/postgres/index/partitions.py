@@ -11,7 +11,7 @@ from psycopg import errors
 from tidefill.errors import NotYet, QueryFailed
 from tidefill.indexes import leaves
 from tidefill.indexes.bodies import always, truncate_trigger
-from tidefill.indexes.control import Control
+from tidefill.indexes.control import LOCK_MS, Control
 from tidefill.indexes.states import State
 from tidefill.postgres.index import refused
 from tidefill.postgres.index.session import IndexSession, told
@@ -105,13 +105,19 @@ def remove_orphans(session: IndexSession, control: Control) -> int:
             removed = connection.execute(f"DELETE FROM {shape.entries} e WHERE {leaves.is_orphan(shape)}").rowcount
             connection.execute(leaves.forget_lost(shape))
         return removed
-    while found := [place for (place,) in session.all(leaves.orphans(shape))]:
-        with session.transaction(control) as connection:
-            connection.execute("SET LOCAL lock_timeout = '200ms'")
-            here = "e.ctid = ANY (%s::tid[])"
-            connection.execute(f"SELECT 1 FROM {shape.entries} e WHERE {here} FOR UPDATE", (found,))
-            gone = f"DELETE FROM {shape.entries} e WHERE {here} AND {leaves.is_orphan(shape)}"
-            removed += connection.execute(gone, (found,)).rowcount
+    for block in range(0, session.one(leaves.blocks(shape))[0], leaves.BLOCKS):
+        found = [place for (place,) in session.all(leaves.orphans(shape, block))]
+        for at in range(0, len(found), leaves.ORPHANS):
+            removed += _remove_places(session, control, found[at : at + leaves.ORPHANS])
     with session.transaction(control) as connection:
         connection.execute(leaves.forget_lost(shape))
     return removed
+
+
+def _remove_places(session: IndexSession, control: Control, places: list[str]) -> int:
+    shape, here = session.shape, "e.ctid = ANY (%s::tid[])"
+    with session.transaction(control) as connection:
+        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")
+        connection.execute(f"SELECT 1 FROM {shape.entries} e WHERE {here} FOR UPDATE", (places,))
+        gone = f"DELETE FROM {shape.entries} e WHERE {here} AND {leaves.is_orphan(shape)}"
+        return connection.execute(gone, (places,)).rowcount
