@@ -115,6 +115,11 @@ def _grant_to_owner(shape: Shape) -> str:
     return f"EXECUTE format({grant}, ({owner}));"
 
 
+def grant_to_owner(shape: Shape) -> str:
+    """The statement that lets the owner of now make partitions, if the table belongs to another role than before."""
+    return _do(_grant_to_owner(shape))
+
+
 def cut_over(shape: Shape, fence: int, log_rows_max: int) -> str:
     """ONE statement: lock the table, merge what is left in both logs, and let writers keep the entries themselves. It
     does nothing if that would take too long, or if a row is in conflict with another."""

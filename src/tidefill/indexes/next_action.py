@@ -95,6 +95,11 @@ class TryRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantToOwner:
+    """Let the role to which the table belongs by now make partitions, and read the index."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Remove tombstones."""
 
@@ -122,7 +127,7 @@ class Ready:
 OfLeaves: TypeAlias = TakeIn | RemoveOrphans
 Action: TypeAlias = (
     Install | Advance | FillChunk | BuildKey | Merge | CutOver | Drain | Validate | Sweep | Clear
-    | TryRefused | OfLeaves
+    | TryRefused | GrantToOwner | OfLeaves
 )  # fmt: skip
 Next: TypeAlias = Action | Held | Ready
 

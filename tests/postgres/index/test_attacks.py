@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ from tidefill.engine.engine import Engine
 from tidefill.errors import JobFailed
 from tidefill.indexes.states import Method, State
 from tidefill.postgres.index import looking, removal
+from tidefill.testing.turns import turns
 
 Make: TypeAlias = Callable[..., Indexed]
 
@@ -159,30 +161,64 @@ def test_a_renamed_key_is_followed_by_the_next_generation(engine: Engine, postgr
     assert postgres.execute("SELECT id, y FROM odd.renamed WHERE w = 'v7'") == [(7, 7)]
 
 
-def test_the_owner_of_the_table_makes_partitions(engine: Engine, postgres: Postgres, tmp_path: Path) -> None:
-    """The role of the runner is a member of the owner, and owns functions and entries itself."""
+@contextmanager
+def owned(postgres: Postgres, tmp_path: Path) -> Iterator[tuple[Engine, psycopg.Connection[Any]]]:
+    """A table of odd_owner, with an index of odd_runner, which is a member of odd_owner; an engine by the runner, and a
+    session of the owner. There is a role odd_heir, too."""
+    roles = ("odd_owner", "odd_runner", "odd_heir")
     postgres.execute("DROP SCHEMA IF EXISTS odd CASCADE")
-    for role in ("odd_owner", "odd_runner"):
+    for role in roles:
         postgres.execute(f"DROP ROLE IF EXISTS {role}")
         postgres.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'a word'")
     postgres.execute("GRANT odd_owner TO odd_runner")
     postgres.execute("GRANT CREATE ON DATABASE postgres TO odd_runner")
     postgres.execute("CREATE SCHEMA odd AUTHORIZATION odd_owner")
-    owner = psycopg.connect(postgres.server.url("odd_owner", "a word"), autocommit=True)
-    owner.execute("CREATE TABLE odd.t (id int, r int, v text, PRIMARY KEY (id, r)) PARTITION BY LIST (r)")
     url = postgres.server.url("odd_runner", "a word")
-    with tidefill.connect(None, tmp_path / "lake2", tmp_path / "store2", {"shop": url}) as theirs:
-        job = theirs.create_index("owned", "shop.odd.t", "v", unique=True).wait(WAIT_S)
+    with psycopg.connect(postgres.server.url("odd_owner", "a word"), autocommit=True) as owner:
+        owner.execute("CREATE TABLE odd.t (id int, r int, v text, PRIMARY KEY (id, r)) PARTITION BY LIST (r)")
+        with tidefill.connect(None, tmp_path / "lake2", tmp_path / "store2", {"shop": url}) as theirs:
+            job = theirs.create_index("owned", "shop.odd.t", "v", unique=True).wait(WAIT_S)
+            yield theirs, owner
+            job.drop()
+            job.wait(WAIT_S, gone=True)
+    postgres.execute("DROP SCHEMA odd CASCADE")
+    for role in roles:
+        postgres.execute(f"DROP OWNED BY {role}")
+        postgres.execute(f"DROP ROLE {role}")
+
+
+def test_the_owner_of_the_table_makes_partitions(postgres: Postgres, tmp_path: Path) -> None:
+    """The role of the runner is a member of the owner, and owns functions and entries itself."""
+    with owned(postgres, tmp_path) as (_, owner):
         owner.execute("CREATE TABLE odd.t_1 PARTITION OF odd.t FOR VALUES IN (1)")
         owner.execute("INSERT INTO odd.t VALUES (1, 1, 'a')")
         assert owner.execute("SELECT id FROM odd.owned WHERE v = 'a'").fetchall() == [(1,)]
-        job.drop()
-        job.wait(WAIT_S, gone=True)
-    owner.close()
-    for statement in ("DROP SCHEMA odd CASCADE", "DROP OWNED BY odd_runner", "DROP OWNED BY odd_owner"):
-        postgres.execute(statement)
-    for role in ("odd_runner", "odd_owner"):
-        postgres.execute(f"DROP ROLE {role}")
+
+
+def test_the_table_gets_another_owner(postgres: Postgres, tmp_path: Path) -> None:
+    """The trigger reads the table by the role of the runner, which has to be a member of the new owner. The rest is
+    granted at the next look."""
+    with owned(postgres, tmp_path) as (theirs, owner):
+        owner.execute("CREATE TABLE odd.t_1 PARTITION OF odd.t FOR VALUES IN (1)")
+        postgres.execute("GRANT ALL ON SCHEMA odd TO odd_heir")
+        for table in ("t", "t_1"):
+            postgres.execute(f"ALTER TABLE odd.{table} OWNER TO odd_heir")
+        with psycopg.connect(postgres.server.url("odd_heir", "a word"), autocommit=True) as heir:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="for table t"):
+                heir.execute("INSERT INTO odd.t VALUES (1, 1, 'a')")
+            turns(theirs, 1)
+            failure = theirs.job("owned").status().failure
+            assert failure is not None
+            assert failure.hint == 'GRANT "odd_heir" TO "odd_runner", then RESUME the job.'
+            postgres.execute("GRANT odd_heir TO odd_runner")
+            heir.execute("INSERT INTO odd.t VALUES (1, 1, 'a')")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="for function"):
+                heir.execute("CREATE TABLE odd.t_2 PARTITION OF odd.t FOR VALUES IN (2)")
+            theirs.job("owned").resume()
+            turns(theirs, 3)
+            heir.execute("CREATE TABLE odd.t_2 PARTITION OF odd.t FOR VALUES IN (2)")
+            assert heir.execute("SELECT id FROM odd.owned WHERE v = 'a'").fetchall() == [(1,)]
+            assert theirs.job("owned").status().state == "live"
 
 
 def test_a_partition_that_comes_during_the_install_has_all_triggers(

@@ -7,10 +7,10 @@ from typing import Any
 
 import psycopg
 
-from tidefill.errors import IndexBroken, NameTaken, UpstreamReplaced, VerifyFailed
+from tidefill.errors import IndexBroken, NameTaken, UpstreamReplaced, UpstreamUnfit, VerifyFailed
 from tidefill.indexes import checking
 from tidefill.indexes.bodies import trigger_names
-from tidefill.indexes.control import CONTROL, Control
+from tidefill.indexes.control import CONTROL, Control, grant_to_owner
 from tidefill.indexes.merging import names_base_now, slow_function
 from tidefill.indexes.shape import LOGS, Shape, renamed
 from tidefill.jobs.sql_names import identifier, unquoted
@@ -38,6 +38,12 @@ SELECT r.relid::regclass::text, n.name, t.tgenabled::text
 FROM (SELECT relid FROM pg_partition_tree(%s) UNION SELECT %s::regclass) r CROSS JOIN unnest(%s::text[]) AS n (name)
 LEFT JOIN pg_trigger t ON t.tgrelid = r.relid AND t.tgname = n.name
 WHERE t.tgenabled IS DISTINCT FROM 'A' LIMIT 1
+"""
+_RIGHTS = """
+SELECT NOT (coalesce(has_function_privilege(c.relowner, to_regproc(%s)::oid, 'EXECUTE'), true)
+    AND coalesce(has_function_privilege(c.relowner, to_regproc(%s)::oid, 'EXECUTE'), true)),
+  has_table_privilege(c.oid, 'SELECT'), pg_get_userbyid(c.relowner), current_user
+FROM pg_class c WHERE c.oid = %s
 """
 _FUNCTIONS = """
 SELECT count(*) FROM pg_proc p WHERE p.pronamespace = to_regnamespace('tidefill') AND p.proname = ANY (%s)
@@ -154,6 +160,28 @@ def check_whole(session: IndexSession, control: Control | None) -> None:
         raise _broken(shape, "one of its functions is gone")
     if session.one("SELECT to_regclass(%s)", (shape.entries,))[0] is None:
         raise _broken(shape, "its entries are gone")
+
+
+def lacks_grants(session: IndexSession) -> bool:
+    """Whether the table belongs to a role that may not call the trigger functions, and so can make no partitions.
+    Raises UpstreamUnfit if our own role may not read the table any more."""
+    shape = session.shape
+    called = [shape.function(what) for what in ("row", "truncate")]
+    is_lacking, may_read, owner, role = session.one(_RIGHTS, (*called, shape.relation))
+    if not may_read:
+        raise UpstreamUnfit(
+            f"{shape.base} belongs to {owner} now, and the role {role} may not read it",
+            detail=f"The trigger of the index {shape.name} reads the table by that role: all writers are refused.",
+            hint=f"GRANT {identifier(owner)} TO {identifier(role)}, then RESUME the job.",
+        )
+    return bool(is_lacking)
+
+
+def grant_owner(session: IndexSession, control: Control) -> None:
+    """Give the owner of now the rights that the owner had when the index was made."""
+    with session.transaction(control, "UPDATE") as connection:
+        connection.execute(grant_to_owner(session.shape))
+        grant_view(connection, session.shape)
 
 
 def stopped_by_hand(shape: Shape) -> IndexBroken:

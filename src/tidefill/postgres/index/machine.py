@@ -28,6 +28,7 @@ from tidefill.indexes.next_action import (
     CutOver,
     Drain,
     FillChunk,
+    GrantToOwner,
     Held,
     Install,
     Look,
@@ -189,6 +190,8 @@ class IndexMachine:
         if control is not None and control.state is State.READ_WRITE_AND_DELETE and not control.is_public:
             return Publish()
         looking.check_whole(self._session, control)
+        if looking.lacks_grants(self._session):
+            return Step(self._doing(GrantToOwner(), truth), GrantToOwner())
         leaves = partitions.changed_leaves(self._session)
         if leaves.new or leaves.lost:
             action = TakeIn(leaves.new, leaves.row_trigger) if leaves.new else RemoveOrphans()
@@ -321,6 +324,8 @@ class IndexMachine:
                 return ("VALIDATING -> READ_WRITE_AND_DELETE",)
             case TakeIn(leaf, row_trigger):
                 return self._take_in(control, leaf, row_trigger)
+            case GrantToOwner():
+                looking.grant_owner(session, control)
             case TryRefused():
                 return self._try_refused(control)
             case RemoveOrphans():
@@ -497,6 +502,7 @@ _WORDS = {
     Drain: "draining the log",
     Validate: "verify",
     TakeIn: "taking a partition in",
+    GrantToOwner: "granting the owner its rights",
     TryRefused: "trying rows again that have no entry",
     RemoveOrphans: "removing entries of a lost partition",
     Sweep: "removing tombstones",
