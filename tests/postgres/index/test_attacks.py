@@ -16,7 +16,7 @@ from tests.postgres.index.harness import Indexed
 from tidefill.engine.engine import Engine
 from tidefill.errors import JobFailed
 from tidefill.indexes.states import Method, State
-from tidefill.postgres.index import looking, removal
+from tidefill.postgres.index import changes, looking, removal
 from tidefill.testing.turns import turns
 
 Make: TypeAlias = Callable[..., Indexed]
@@ -84,9 +84,9 @@ def test_a_reader_of_the_view_holds_up_nobody(indexed: Make) -> None:
     reader = index.begin()
     index.by(reader, "SELECT * FROM ix_{t}")
     with pytest.raises(tidefill.errors.NotYet):
-        index.machine._show(index.session.control())
+        changes.show(index.session, index.session.control())
     reader.execute("COMMIT")
-    index.machine._show(index.session.control())
+    changes.show(index.session, index.session.control())
 
 
 def test_a_detached_partition_holds_up_no_drop(indexed: Make) -> None:

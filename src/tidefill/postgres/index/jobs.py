@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tidefill.core.reasons import Reason
 from tidefill.errors import BadInput, NotOurs, NotYet, TidefillError, Unavailable

@@ -17,9 +17,8 @@ from tidefill.core import throttle
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.throttle import Bucket
-from tidefill.errors import NotYet, QueryFailed, TidefillError, Unavailable, VerifyFailed, WaitedTooLong
-from tidefill.indexes.bodies import shared_function, truncate_function
-from tidefill.indexes.control import CONTROL, LOCK_MS, Control, install
+from tidefill.errors import NotYet, QueryFailed, TidefillError, VerifyFailed, WaitedTooLong
+from tidefill.indexes.control import Control
 from tidefill.indexes.next_action import (
     Action,
     Advance,
@@ -43,7 +42,7 @@ from tidefill.indexes.next_action import (
     next_action,
 )
 from tidefill.indexes.shape import Shape
-from tidefill.indexes.states import Body, Method, State, other_log
+from tidefill.indexes.states import Method, State, other_log
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job, PartReport
@@ -61,9 +60,9 @@ from tidefill.ports.machine import (
     Verify,
     Wait,
 )
-from tidefill.postgres.index import filling, looking, partitions, refused, removal, repair
+from tidefill.postgres.index import changes, filling, looking, partitions, refused, removal, repair
 from tidefill.postgres.index.filling import Filled
-from tidefill.postgres.index.session import Holder, IndexSession, told, waits_for
+from tidefill.postgres.index.session import Holder, IndexSession, waits_for
 
 CHUNK_ROWS = 50_000
 LOG_ROWS_MAX = 500
@@ -281,7 +280,7 @@ class IndexMachine:
                 looking.check_name(self._session)
                 return Outcome(truth)
             case Publish():
-                self._show(self._session.control())
+                changes.show(self._session, self._session.control())
                 return Outcome(self._truth())
             case never:
                 assert_never(never)
@@ -300,14 +299,14 @@ class IndexMachine:
     def _act(self, job: Job, truth: Truth, action: Action) -> tuple[str, ...]:
         session = self._session
         if isinstance(action, Install):
-            return self._install()
+            return changes.installed(session, self._method)
         control = truth.control
         assert control is not None, "only an install comes without a control row"
         match action:
             case Advance(state, body):
                 if state is State.MERGING:
                     repair.empty_resting_log(session, control)
-                self._advance(control, state, body)
+                changes.advance(session, control, state, body)
                 return (f"{control.state.value} -> {state.value}",) if state is not control.state else ()
             case FillChunk():
                 self._fill(job, control, truth.filled)
@@ -320,7 +319,7 @@ class IndexMachine:
             case Drain():
                 repair.drain(session, control)
             case Validate():
-                self._validate(control)
+                changes.validate(session, control)
                 return ("VALIDATING -> READ_WRITE_AND_DELETE",)
             case TakeIn(leaf, row_trigger):
                 return self._take_in(control, leaf, row_trigger)
@@ -341,34 +340,6 @@ class IndexMachine:
             case never:
                 assert_never(never)
         return ()
-
-    def _install(self) -> tuple[str, ...]:
-        session, shape = self._session, self._shape
-        try:
-            with told(f"the index {shape.name}"):
-                done = session.locked(install(shape, self._method, session.fence))
-        except errors.UniqueViolation:
-            done = False
-        except TidefillError as error:
-            if isinstance(error.__cause__, (errors.UndefinedTable, errors.InvalidSchemaName)):
-                raise Unavailable("the schema of Tidefill is being removed on the server", detail=str(error)) from error
-            raise
-        if not done:
-            raise NotYet(f"the table {shape.table} is busy", detail=waits_for(session.writers()))
-        return ("installed",)
-
-    def _advance(self, control: Control, state: State, body: Body, rows: int = 0) -> None:
-        """`changed` is the transaction of the last change of the body: publishing waits for older snapshots."""
-        shape = self._shape
-        with self._session.transaction(control, "UPDATE") as connection:
-            changed = ""
-            if body is not control.body:
-                connection.execute(shared_function(shape, body))
-                changed = ", changed = pg_current_xact_id()"
-            connection.execute(
-                f"UPDATE {CONTROL} SET state = %s, body = %s, step = step + 1, rows = %s{changed} WHERE id = %s",
-                (state.value, body.value, rows, shape.id),
-            )
 
     def _fill(self, job: Job, control: Control, done: Filled) -> None:
         began_s = self._clock.now_s()
@@ -392,7 +363,7 @@ class IndexMachine:
             return ("MERGING -> VALIDATING",)
         self._tries += 1
         if why != "lock":
-            self._advance(control, State.MERGING, other_log(control.body))
+            changes.advance(self._session, control, State.MERGING, other_log(control.body))
         return ()
 
     def _take_in(self, control: Control, leaf: str, row_trigger: int) -> tuple[str, ...]:
@@ -409,31 +380,6 @@ class IndexMachine:
         after = self._session.control()
         rows = 0 if after is None else after.refused
         return (f"{rows} rows have keys of others, or none, and so no entry",) if rows != control.refused else ()
-
-    # Validation and what follows.
-
-    def _validate(self, control: Control) -> None:
-        """Compare entries and base in one snapshot, then let the index be READ_WRITE_AND_DELETE."""
-        try:
-            rows = looking.validated(self._session)
-        except VerifyFailed as error:
-            leaves = partitions.changed_leaves(self._session)
-            if leaves.new or leaves.lost:
-                raise NotYet("a partition came or went while the index was compared", detail=error.detail) from error
-            raise
-        self._advance(control, State.READ_WRITE_AND_DELETE, Body.READ_WRITE_AND_DELETE, rows)
-
-    def _show(self, control: Control | None) -> None:
-        if control is None or control.is_public or control.state is not State.READ_WRITE_AND_DELETE:
-            return
-        with self._session.transaction(control, "UPDATE") as connection:
-            connection.execute(f"SET LOCAL lock_timeout = '{LOCK_MS}ms'")  # readers of the view would queue behind us
-            connection.execute(truncate_function(self._shape, public=True))
-            looking.make_view(connection, self._shape)
-            looking.grant_view(connection, self._shape)
-            connection.execute(
-                f"UPDATE {CONTROL} SET is_public = true, step = step + 1 WHERE id = %s", (self._shape.id,)
-            )
 
     # Telling.
 
