@@ -125,9 +125,9 @@ class Ready:
 
 
 OfLeaves: TypeAlias = TakeIn | RemoveOrphans
+Upkeep: TypeAlias = OfLeaves | TryRefused | GrantToOwner | Sweep
 Action: TypeAlias = (
-    Install | Advance | FillChunk | BuildKey | Merge | CutOver | Drain | Validate | Sweep | Clear
-    | TryRefused | GrantToOwner | OfLeaves
+    Install | Advance | FillChunk | BuildKey | Merge | CutOver | Drain | Validate | Clear | Upkeep
 )  # fmt: skip
 Next: TypeAlias = Action | Held | Ready
 

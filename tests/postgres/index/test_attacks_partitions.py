@@ -37,7 +37,7 @@ def attach(index: Indexed, *values: str) -> None:
 
 def look(index: Indexed) -> None:
     """What a runner does at its next look, half a minute later."""
-    index.machine._tried_s = None
+    index.machine._keeper._tried_s = None
     index.run_until(lambda index: type(index.turn()).__name__ == "Wait")
 
 

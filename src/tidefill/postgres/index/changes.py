@@ -8,7 +8,7 @@ from tidefill.errors import NotYet, TidefillError, Unavailable, VerifyFailed
 from tidefill.indexes.bodies import shared_function, truncate_function
 from tidefill.indexes.control import CONTROL, LOCK_MS, Control, install
 from tidefill.indexes.states import Body, Method, State
-from tidefill.postgres.index import looking, partitions
+from tidefill.postgres.index import looking, partitions, repair
 from tidefill.postgres.index.session import IndexSession, told, waits_for
 
 
@@ -33,6 +33,8 @@ def advance(session: IndexSession, control: Control, state: State, body: Body, r
     """Change the state, and the body if it is another one. `changed` is the transaction of the last change of the body:
     publishing waits for older snapshots."""
     shape = session.shape
+    if state is State.MERGING:  # the drained log is written next
+        repair.empty_resting_log(session, control)
     with session.transaction(control, "UPDATE") as connection:
         changed = ""
         if body is not control.body:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import assert_never
 
 from psycopg import errors
 
@@ -60,9 +60,10 @@ from tidefill.ports.machine import (
     Verify,
     Wait,
 )
-from tidefill.postgres.index import changes, filling, looking, partitions, refused, removal, repair
+from tidefill.postgres.index import changes, filling, looking, partitions, removal, repair
 from tidefill.postgres.index.filling import Filled
 from tidefill.postgres.index.session import Holder, IndexSession, waits_for
+from tidefill.postgres.index.upkeep import LOOK_S, Keeper
 
 CHUNK_ROWS = 50_000
 LOG_ROWS_MAX = 500
@@ -70,9 +71,6 @@ LOG_ROWS_MAX = 500
 
 HELD_S = 0.05
 LOCK_S = 0.2
-LOOK_S = 30.0
-"""How often a live index is looked at: whether its parts are all there."""
-
 ABANDON_S = 2.0
 """How long a failing job waits for its barrier, to take its tables away at once; else they go with RESUME or DROP."""
 
@@ -105,9 +103,7 @@ class IndexMachine:
         self._older: list[Holder] = []
         self._batch: int | None = None
         self._waits_since: float | None = None
-        self._taken = 0
-        self._tried_s: float | None = None
-        self._tried: Any = None
+        self._keeper = Keeper(session, clock)
 
     @property
     def _shape(self) -> Shape:
@@ -189,23 +185,10 @@ class IndexMachine:
         if control is not None and control.state is State.READ_WRITE_AND_DELETE and not control.is_public:
             return Publish()
         looking.check_whole(self._session, control)
-        if looking.lacks_grants(self._session):
-            return Step(self._doing(GrantToOwner(), truth), GrantToOwner())
-        leaves = partitions.changed_leaves(self._session)
-        if leaves.new or leaves.lost:
-            action = TakeIn(leaves.new, leaves.row_trigger) if leaves.new else RemoveOrphans()
+        action = self._keeper.next()
+        if action is not None:
             return Step(self._doing(action, truth), action)
-        if looking.has_tombstones(self._session):
-            return Step(self._doing(Sweep(), truth), Sweep())
-        if self._tries_refused():
-            return Step(self._doing(TryRefused(), truth), TryRefused())
         return Wait(Reason.IDLE, for_s=LOOK_S)
-
-    def _tries_refused(self) -> bool:
-        """Whether rows without an entry are due to be tried again."""
-        now_s, last_s = self._clock.now_s(), self._tried_s
-        is_due = last_s is None or not 0.0 <= now_s - last_s < LOOK_S
-        return is_due and any(looking.logged(self._session, 1))
 
     def _finishing(self, job: Job) -> Plan:
         return Verify(rows=1) if job.life is Life.VERIFYING else Finish()
@@ -260,8 +243,8 @@ class IndexMachine:
 
     def _doing(self, planned: Next, truth: Truth) -> Doing:
         chunks, words = 1 if isinstance(planned, FillChunk) else 0, _WORDS[type(planned)]
-        if isinstance(planned, TakeIn) and self._taken:
-            words += f" ({self._taken:,} rows so far)"
+        if isinstance(planned, TakeIn) and self._keeper.taken:
+            words += f" ({self._keeper.taken:,} rows so far)"
         return Doing(words, self._clock.now_s(), chunks, truth.filled.rows)
 
     # Doing.
@@ -304,8 +287,6 @@ class IndexMachine:
         assert control is not None, "only an install comes without a control row"
         match action:
             case Advance(state, body):
-                if state is State.MERGING:
-                    repair.empty_resting_log(session, control)
                 changes.advance(session, control, state, body)
                 return (f"{control.state.value} -> {state.value}",) if state is not control.state else ()
             case FillChunk():
@@ -321,17 +302,8 @@ class IndexMachine:
             case Validate():
                 changes.validate(session, control)
                 return ("VALIDATING -> READ_WRITE_AND_DELETE",)
-            case TakeIn(leaf, row_trigger):
-                return self._take_in(control, leaf, row_trigger)
-            case GrantToOwner():
-                looking.grant_owner(session, control)
-            case TryRefused():
-                return self._try_refused(control)
-            case RemoveOrphans():
-                removed = partitions.remove_orphans(session, control)
-                return (f"a partition is gone; {removed} entries of it were removed",)
-            case Sweep():
-                looking.sweep(session, control)
+            case TakeIn() | RemoveOrphans() | TryRefused() | GrantToOwner() | Sweep():
+                return self._keeper.act(control, action)
             case Clear():
                 removal.clear(session)
                 removal.forget(session)
@@ -365,21 +337,6 @@ class IndexMachine:
         if why != "lock":
             changes.advance(self._session, control, State.MERGING, other_log(control.body))
         return ()
-
-    def _take_in(self, control: Control, leaf: str, row_trigger: int) -> tuple[str, ...]:
-        taken = partitions.take_in(self._session, control, leaf, row_trigger)
-        self._taken = 0 if taken.event else taken.rows
-        if not taken.event:
-            return ()
-        return (taken.event, *(self._try_refused(control) if control.is_public else ()))
-
-    def _try_refused(self, control: Control) -> tuple[str, ...]:
-        """Told if there are more rows without an entry than before, or fewer."""
-        self._tried_s = self._clock.now_s()
-        self._tried = refused.try_again(self._session, control, self._tried)
-        after = self._session.control()
-        rows = 0 if after is None else after.refused
-        return (f"{rows} rows have keys of others, or none, and so no entry",) if rows != control.refused else ()
 
     # Telling.
 
