@@ -278,7 +278,7 @@ class SeveralMachine:
         built = [told[name] for name in left if name not in truth.failures]
         rows, rows_of = (max(getattr(one, what) for one in told.values()) for what in ("rows_filled", "rows_of"))
         return Report(
-            _anchor(parts), all(one.finished for one in built), rows, rows_of,
+            _anchor(parts, truth), all(one.finished for one in built), rows, rows_of,
             max(one.rows_per_s for one in told.values()), parts=parts, gone=truth.gone,
         )  # fmt: skip
 
@@ -334,12 +334,15 @@ def _with(truth: Several, truths: Mapping[str, Truth]) -> Several:
     return replace(truth, truths={**truth.truths, **truths})
 
 
-def _anchor(parts: Sequence[PartReport]) -> str:
-    """As one index has it: `state` is what a status shows as the phase."""
+def _anchor(parts: Sequence[PartReport], truth: Several) -> str:
+    """As one index has it: `state` is what a status shows as the phase, `refused` are rows without an entry."""
+    controls = [one.control for name, one in truth.truths.items() if name not in truth.gone]
+    refused = sum(control.refused for control in controls if control is not None)
     building = [part for part in parts if not part.failure and part.phase != State.READ_WRITE_AND_DELETE.value]
     shown = (building or [part for part in parts if not part.failure] or [*parts])[:1]
     phases = {part.name: f"{part.phase} {part.rows_done}" for part in parts}
-    return json.dumps({"indexes": phases, "state": shown[0].phase if shown else None})
+    more = {"refused": refused} if refused else {}
+    return json.dumps({"indexes": phases, "state": shown[0].phase if shown else None, **more})
 
 
 def _all_failed(failures: Mapping[str, str]) -> AllPartsFailed:
