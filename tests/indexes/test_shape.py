@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,9 @@ SHAPE = Shape(
 
 def test_it_survives_the_store() -> None:
     assert shape_from_text(shape_to_text(SHAPE)) == SHAPE
+    assert "nulls_not_distinct" not in shape_to_text(SHAPE), "the first release did not know it"
+    nulls = replace(SHAPE, nulls_not_distinct=True)
+    assert shape_from_text(shape_to_text(nulls)) == nulls
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"id": 1}'])

@@ -77,7 +77,11 @@ def test_an_index_is_not_taken_for_something_else_by_a_release_that_knows_none()
     assert INDEX.tables == INDEXES.tables == ()
     assert wish_of(replace(INDEXES, names=("a", "c"))) != wish_of(INDEXES)
     assert same_wish(wish_of(replace(INDEX, shape="worked out anew")), INDEX)  # type: ignore[arg-type]
-    for other in (replace(INDEX, unique=False), replace(INDEX, where=""), replace(INDEX, method="bulk"), ORDERS):
+    assert "nulls_not_distinct" not in job_to_text(INDEX), "the first release with indexes did not know it"
+    nulls = replace(INDEX, nulls_not_distinct=True)
+    assert job_from_text(job_to_text(nulls)) == nulls
+    assert '"form": 5' in job_to_text(nulls)
+    for other in (nulls, replace(INDEX, unique=False), replace(INDEX, where=""), replace(INDEX, method="bulk"), ORDERS):
         assert wish_of(other) != wish_of(INDEX)
 
 

@@ -231,6 +231,7 @@ class Engine:
         columns: Sequence[str] | str,
         *,
         unique: bool = False,
+        nulls_not_distinct: bool = False,
         include: Sequence[str] | str = (),
         where: str = "",
         method: str = BULK,
@@ -239,7 +240,8 @@ class Engine:
     ) -> Job:
         """A global index over a table of PostgreSQL, `connection.schema.table`, across all of its partitions. Columns,
         or expressions in parentheses, and `where` are SQL of that server. Settings: `rate_limit`, `chunk_rows`."""
-        wish = self._indexes.wish(on, names_of(columns), names_of(include), where, method, unique=unique)
+        key, more, nulls = names_of(columns), names_of(include), nulls_not_distinct
+        wish = self._indexes.wish(on, key, more, where, method, unique=unique, nulls_not_distinct=nulls)
         job = self._attached(name, wish, if_not_exists)
         if job is not None:
             return job
@@ -252,13 +254,15 @@ class Engine:
         columns: Sequence[str] | str,
         *,
         unique: bool = False,
+        nulls_not_distinct: bool = False,
         include: Sequence[str] | str = (),
         where: str = "",
         method: str = BULK,
         **settings: Any,
     ) -> ExplainedIndex:
         """What `create_index` would do: method and why, states, locks, cost of a written row."""
-        wish = self._indexes.wish(on, names_of(columns), names_of(include), where, method, unique=unique)
+        key, more, nulls = names_of(columns), names_of(include), nulls_not_distinct
+        wish = self._indexes.wish(on, key, more, where, method, unique=unique, nulls_not_distinct=nulls)
         return self._indexes.explain(name, on, wish, settings)
 
     def create_indexes(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 BULK = "bulk"
 
 
-WORDS = ("columns", "unique", "include", "where")
+WORDS = ("columns", "unique", "include", "where", "nulls_not_distinct")
 IndexWords: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Of several indexes, by their names, what a user says of each: `WORDS`."""
 
@@ -60,19 +60,27 @@ class IndexJobs:
         return Indexes(self._databases, self._clock)
 
     def wish(
-        self, on: str, columns: Sequence[str], include: Sequence[str], where: str, method: str, *, unique: bool
+        self,
+        on: str,
+        columns: Sequence[str],
+        include: Sequence[str],
+        where: str,
+        method: str,
+        *,
+        unique: bool,
+        nulls_not_distinct: bool = False,
     ) -> IndexWish:
         """What a user asks for. Raises BadInput if the table is not of a connection."""
         source = self._indexes.source(on)
-        return IndexWish(name_key(source.name), tuple(columns), tuple(include), where, unique, method)
+        return IndexWish(
+            name_key(source.name), tuple(columns), tuple(include), where, unique, method, nulls_not_distinct
+        )  # fmt: skip
 
     def explain(self, name: str, on: str, wish: IndexWish, settings: Mapping[str, Any]) -> ExplainedIndex:
         """What CREATE would make. Raises the first reason why it cannot be made."""
         changed_settings(Settings(), settings)
         check_use_of_index(settings)
-        return self._indexes.explain(
-            name, on, wish.columns, wish.include, wish.where, wish.method, unique=wish.unique
-        )  # fmt: skip
+        return self._indexes.explain(name, on, wish)
 
     def wish_of_several(self, on: str, indexes: IndexWords, method: str) -> IndexesWish:
         """What a user asks for. Raises BadInput if the table is not of a connection, or a word is none of an index."""
@@ -84,7 +92,9 @@ class IndexJobs:
                 raise BadInput(f"{fact} {name}", hint=f"There is: {', '.join(WORDS)}.")
             columns, include = names_of(words["columns"]), names_of(words.get("include", ()))
             where, unique = str(words.get("where", "")), bool(words.get("unique", False))
-            found.append((name, self.wish(on, columns, include, where, method, unique=unique)))
+            nulls = bool(words.get("nulls_not_distinct", False))
+            wish = self.wish(on, columns, include, where, method, unique=unique, nulls_not_distinct=nulls)
+            found.append((name, wish))
         if not found:
             raise BadInput("no index is named", hint="Name one or more, each with its columns.")
         return IndexesWish(tuple(found))

@@ -113,7 +113,7 @@ def tombstone_upsert(shape: Shape) -> str:
     columns = (*shape.k, *shape.p, *shape.d)
     return f"""
 INSERT INTO {shape.entries} AS e ({listed(columns)}, dead) VALUES ({listed(columns, "v.")}, true)
-ON CONFLICT ({listed(shape.identity)}) DO UPDATE SET dead = true, {set_from(shape.p, "EXCLUDED.")}
+ON CONFLICT ({listed(shape.identity)}) DO UPDATE SET dead = true, {set_from((*shape.p, *shape.d), "EXCLUDED.")}
 {if_ours_or_dead(shape)};"""
 
 
@@ -159,16 +159,41 @@ def _put(shape: Shape, body: Body) -> str:
     same statement), the entry is taken over."""
     if not shape.unique:
         return upsert(shape)
-    by_key = equal(shape.k, "e.", "b.")
     return f"""{upsert(shape)}
 IF NOT FOUND THEN
   {_refuse_old_snapshots(body)}
-  SELECT {listed(shape.p, "e.")} INTO o FROM {shape.entries} e WHERE {by_key};
+  {owner_of_key(shape, "b.", "o")}
   IF EXISTS (SELECT 1 FROM {entry_at(shape, "o.")} w WHERE {same(shape.k, "w.", "b.")}) THEN
     {_refusal(shape)}
   END IF;
-  UPDATE {shape.entries} e SET {set_from(shape.columns, "b.")}, dead = false WHERE {by_key};
+  {take_over(shape)}
 END IF;"""
+
+
+def owner_of_key(shape: Shape, of: str, into: str) -> str:
+    """Finds the primary key of the entry that has the key of the row `of`, whoever it belongs to. If NULLs are equal, a
+    key with a NULL is looked up by a text that says IS NULL where the value is NULL: `IS NOT DISTINCT FROM` could not
+    use the index."""
+    owner = f"SELECT {listed(shape.p, 'e.')}"
+    by_key = f"{owner} INTO {into} FROM {shape.entries} e WHERE {equal(shape.k, 'e.', of)};"
+    if not shape.nulls_not_distinct:
+        return by_key
+    found = " || ' AND ' || ".join(
+        f"CASE WHEN {of}{name} IS NULL THEN 'e.{name} IS NULL' ELSE 'e.{name} = ${at}' END"
+        for at, name in enumerate(shape.k, 1)
+    )
+    text = f"'{owner} FROM {shape.entries} e WHERE ' || {found}"
+    return f"IF {of}d1 IS NULL THEN {by_key} ELSE EXECUTE {text} INTO {into} USING {listed(shape.k, of)}; END IF;"
+
+
+def take_over(shape: Shape) -> str:
+    """Gives the entry that has the key of `b`, and belonged to the row `o`, to the row of `b`."""
+    update = f"UPDATE {shape.entries} e SET {set_from(shape.columns, 'b.')}, dead = false WHERE"
+    by_key = f"{update} {equal(shape.k, 'e.', 'b.')};"
+    if not shape.nulls_not_distinct:
+        return by_key
+    of_owner = " AND ".join(f"e.{d} = o.{p}" for d, p in zip(shape.d, shape.p, strict=True))
+    return f"IF b.d1 IS NULL THEN {by_key} ELSE {update} {of_owner} AND {same(shape.k, 'e.', 'b.')}; END IF;"
 
 
 def _refuse_old_snapshots(body: Body) -> str:

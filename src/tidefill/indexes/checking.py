@@ -46,9 +46,10 @@ def duplicates(shape: Shape) -> str:
     """The keys that several base rows have now, as texts, each with the primary keys of those rows; the most frequent
     first. The last column counts all such keys."""
     key, row = f"ROW({listed(shape.k)})::text", f"ROW({listed(shape.p)})::text"
+    counts = "true" if shape.nulls_not_distinct else not_null(shape.k, "")
     return (
         f"SELECT {key}, (array_agg({row} ORDER BY {listed(shape.p)}))[1:{DIFFERENCES_MAX}], count(*), count(*) OVER () "
-        f"FROM ({_of_base(shape)}) q WHERE {not_null(shape.k, '')} GROUP BY {listed(shape.k)} HAVING count(*) > 1 "
+        f"FROM ({_of_base(shape)}) q WHERE {counts} GROUP BY {listed(shape.k)} HAVING count(*) > 1 "
         f"ORDER BY count(*) DESC LIMIT {DUPLICATES_MAX}"
     )
 

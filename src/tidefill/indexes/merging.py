@@ -11,9 +11,9 @@ duplicate. Returns the two primary keys if both rows have the key and are locked
 
 from __future__ import annotations
 
-from tidefill.indexes.bodies import conditions, upsert
+from tidefill.indexes.bodies import conditions, owner_of_key, take_over, upsert
 from tidefill.indexes.entries import entry_at, pinned, settings
-from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, listed, literal, not_null, same, set_from
+from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, listed, literal, not_null, same
 from tidefill.jobs.sql_names import identifier
 
 
@@ -64,15 +64,21 @@ def _deferred(shape: Shape) -> str:
     """The rows whose key another row has."""
     key = f"({listed(shape.p)}) VALUES ({listed(shape.p, 'n.')})"
     note = {number: f"INSERT INTO {shape.log(number)} {key};" for number in LOGS}
-    return f"""FOR n IN SELECT * FROM tf_new n WHERE {not_null(shape.k, "n.")} AND NOT EXISTS (
-      SELECT 1 FROM {shape.entries} e WHERE {equal((*shape.k, *shape.p), "e.", "n.")}) LOOP
-    SELECT {listed(shape.p, "e.")} INTO w FROM {shape.entries} e WHERE {equal(shape.k, "e.", "n.")};
+    without = [f"(n.d1 IS NULL AND {_no_entry(shape, 0)})"]
+    if shape.nulls_not_distinct:
+        without.append(f"(n.d1 IS NOT NULL AND {_no_entry(shape, 1)})")
+    return f"""FOR n IN SELECT * FROM tf_new n WHERE {" OR ".join(without)} LOOP
+    {owner_of_key(shape, "n.", "w")}
     IF NOT ({is_logged(shape, "w.")}) THEN
       suspects := suspects || jsonb_build_array({_pair(shape, "n.", "w.")});
     END IF;
     deferred := deferred + 1;
     IF active = 1 THEN {note[1]} ELSE {note[2]} END IF;
   END LOOP;"""
+
+
+def _no_entry(shape: Shape, has_null: int) -> str:
+    return f"NOT EXISTS (SELECT 1 FROM {shape.entries} e WHERE {conditions(shape, 'n.')[has_null]})"
 
 
 def _pair(shape: Shape, one: str, other: str) -> str:
@@ -131,10 +137,10 @@ def _take_over(shape: Shape) -> str:
     """Another row's entry has the key: a duplicate if that row, locked, still has it; else its entry is taken over."""
     both = f"EXISTS (SELECT 1 FROM {entry_at(shape, 'o.')} w WHERE {same(shape.k, 'w.', 'b.')})"
     return f"""IF NOT FOUND THEN
-    SELECT {listed(shape.p, "e.")} INTO o FROM {shape.entries} e WHERE {equal(shape.k, "e.", "b.")};
+    {owner_of_key(shape, "b.", "o")}
     {lock_base_row(shape, [f"o.{name}" for name in shape.p])}
     IF {both} THEN RETURN {_pair(shape, "b.", "o.")}; END IF;
-    UPDATE {shape.entries} e SET {set_from(shape.columns, "b.")}, dead = false WHERE {equal(shape.k, "e.", "b.")};
+    {take_over(shape)}
   END IF;"""
 
 

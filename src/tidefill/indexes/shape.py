@@ -2,7 +2,8 @@
 
 An index is an ordinary table of entries. Its columns have names of our own, because columns of the base table may be
 renamed: k1, k2 ... the key; p1 ... the primary key of the base row; i1 ... the included columns; d1 ... the primary key
-once more, but only in an entry that has a NULL in its key, so that two such entries differ; `dead` marks a tombstone.
+once more, but only in an entry that has a NULL in its key: so such an entry is found by an index, and two of them
+differ, unless the index is NULLS NOT DISTINCT; `dead` marks a tombstone.
 A log row has p1 ..., then u1 ...: the raw columns from which the key and the predicate are computed.
 """
 
@@ -53,7 +54,7 @@ class Shape:
     table. `keys`: the texts of columns or
     expressions, as PostgreSQL itself writes them with an empty search path. `used`: the columns that keys and predicate
     are computed from. `path`: the schemas of the operators of key types; the trigger looks nowhere else. `hashes`: all
-    types of key and primary key have a hash."""
+    types of key and primary key have a hash. `nulls_not_distinct`: of a unique one, two NULLs are equal."""
 
     id: str
     name: str
@@ -68,6 +69,7 @@ class Shape:
     unique: bool = True
     path: tuple[str, ...] = PATH
     hashes: bool = True
+    nulls_not_distinct: bool = False
 
     @property
     def base(self) -> str:
@@ -125,7 +127,9 @@ class Shape:
     @property
     def identity(self) -> tuple[str, ...]:
         """The columns that no two entries share."""
-        return (*self.k, *(self.d if self.unique else self.p))
+        if not self.unique:
+            return (*self.k, *self.p)
+        return self.k if self.nulls_not_distinct else (*self.k, *self.d)
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -157,8 +161,12 @@ class Shape:
 
 
 def shape_to_text(shape: Shape) -> str:
-    """As a definition keeps it."""
-    return json.dumps(asdict(shape), sort_keys=True)
+    """As a definition keeps it. A release that knows nothing of NULLS NOT DISTINCT reads what does not have it, and
+    refuses what has."""
+    data = asdict(shape)
+    if not shape.nulls_not_distinct:
+        del data["nulls_not_distinct"]
+    return json.dumps(data, sort_keys=True)
 
 
 def shape_from_text(text: str) -> Shape:
@@ -211,6 +219,12 @@ def same(names: Iterable[str], one: str, other: str) -> str:
 def not_null(names: Iterable[str], of: str) -> str:
     """None of them is NULL."""
     return "(" + " AND ".join(f"{of}{name} IS NOT NULL" for name in names) + ")"
+
+
+def same_key(shape: Shape, one: str, other: str) -> str:
+    """The two rows may not both be in the index: by its own rule for NULLs their keys are equal. No index can be used
+    if NULLs are equal."""
+    return (same if shape.nulls_not_distinct else equal)(shape.k, one, other)
 
 
 def set_from(names: Iterable[str], source: str) -> str:

@@ -21,7 +21,8 @@ from tidefill.errors import StoreUnreadable
 
 FORM = 5
 """The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes, 5 has
-several in one job. What needs nothing of a form is written in an older one, which older releases read."""
+several in one job, and NULLS NOT DISTINCT. What needs nothing of a form is written in an older one, which older
+releases read."""
 
 PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
@@ -192,7 +193,8 @@ LakeDefinition: TypeAlias = OverOne | PlannedViewDefinition | FullViewDefinition
 class IndexDefinition:
     """A global index over a table in another database, made there. `input`: `connection.schema.table`. `columns`,
     `include`, `where`: SQL of that database, as the user wrote it. `method`: how it is filled. `shape`: a JSON text
-    that belongs to `indexes.shape`: how that database itself read the wish."""
+    that belongs to `indexes.shape`: how that database itself read the wish. `nulls_not_distinct`: two NULLs are equal.
+    """
 
     input: str
     connection: str
@@ -202,6 +204,7 @@ class IndexDefinition:
     unique: bool = False
     method: str = "bulk"
     shape: str = ""
+    nulls_not_distinct: bool = False
     kind: ClassVar[Kind] = Kind.INDEX
 
     @property
@@ -290,6 +293,8 @@ def job_to_text(job: JobDefinition) -> str:
     data = {**_BLANK, **asdict(job), **more, "form": form, "kind": job.kind.value}
     for part in data.get("parts", ()) if form < 3 else ():
         del part["group_columns"]
+    if not data.get("nulls_not_distinct", True):
+        del data["nulls_not_distinct"]  # the first release with indexes did not know it
     return json.dumps(data, sort_keys=True)
 
 
@@ -309,7 +314,7 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
         case FullViewDefinition():
             return 3, {"input": job.parts[0].table, FULL: True}
         case IndexDefinition():
-            return 4, {"sql": job.input}
+            return 5 if job.nulls_not_distinct else 4, {"sql": job.input}
         case IndexesDefinition():
             return 5, {"sql": job.input}
         case never:
@@ -351,7 +356,8 @@ def _replica(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinitio
 def _index(data: dict[str, Any]) -> IndexDefinition:
     texts = {name: str(data[name]) for name in ("input", "connection", "where", "method", "shape")}
     columns, include = _names(data["columns"]), _names(data["include"])
-    return IndexDefinition(columns=columns, include=include, unique=bool(data["unique"]), **texts)
+    unique, nulls = bool(data["unique"]), bool(data.get("nulls_not_distinct", False))
+    return IndexDefinition(columns=columns, include=include, unique=unique, nulls_not_distinct=nulls, **texts)
 
 
 def _indexes(data: dict[str, Any]) -> IndexesDefinition:

@@ -45,6 +45,7 @@ class IndexWish:
     where: str
     unique: bool
     method: str
+    nulls_not_distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
 
 def _wish_of_index(index: IndexDefinition) -> IndexWish:
     return IndexWish(
-        name_key(index.input), index.columns, index.include, index.where, index.unique, index.method
+        name_key(index.input), index.columns, index.include, index.where, index.unique, index.method,
+        index.nulls_not_distinct,
     )  # fmt: skip
 
 

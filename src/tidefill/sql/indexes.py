@@ -12,23 +12,25 @@ from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import PartReport
 from tidefill.jobs.status import Status, percent
 from tidefill.sql.result import Result, Until, waits
-from tidefill.sql.statements import CreateIndex, CreateIndexes
+from tidefill.sql.statements import CreateIndex, CreateIndexes, IndexPart
 
 
 def index_words(statement: CreateIndex) -> dict[str, Any]:
     """What `engine.create_index` takes."""
     table, columns = ".".join(statement.table), statement.columns
     more = {"unique": statement.unique, "include": statement.include, "where": statement.where}
-    return {"on": table, "columns": columns, **more}
+    return {"on": table, "columns": columns, **more, "nulls_not_distinct": statement.nulls_not_distinct}
 
 
 def indexes_words(statement: CreateIndexes) -> dict[str, Any]:
     """What `engine.create_indexes` takes."""
-    indexes = {
-        one.name: {"columns": one.columns, "unique": one.unique, "include": one.include, "where": one.where}
-        for one in statement.indexes
-    }
+    indexes = {one.name: _part_words(one) for one in statement.indexes}
     return {"on": ".".join(statement.table), "indexes": indexes}
+
+
+def _part_words(part: IndexPart) -> dict[str, Any]:
+    more = {"unique": part.unique, "include": part.include, "where": part.where}
+    return {"columns": part.columns, **more, "nulls_not_distinct": part.nulls_not_distinct}
 
 
 def backfill_indexes(engine: Engine, table: str) -> Result:
@@ -48,16 +50,22 @@ def defined(definition: OnServer) -> Iterator[tuple[str, object]]:
         yield "method", definition.indexes[0].method
         return
     yield "key", ", ".join(definition.columns)
-    yield "unique", definition.unique
+    yield "unique", _unique(definition)
     yield "included columns", ", ".join(definition.include) or None
     yield "rows with", definition.where or None
     yield "method", definition.method
 
 
+def _unique(definition: IndexDefinition) -> bool | str:
+    """Whether it is, and by which rule for NULLs if that is not the usual one."""
+    return "NULLS NOT DISTINCT" if definition.nulls_not_distinct else definition.unique
+
+
 def _key(index: IndexDefinition) -> str:
     included = f", with {', '.join(index.include)}" if index.include else ""
     where = f", rows with {index.where}" if index.where else ""
-    return f"({', '.join(index.columns)}){', unique' * index.unique}{included}{where}"
+    nulls = " with NULLS NOT DISTINCT" if index.nulls_not_distinct else ""
+    return f"({', '.join(index.columns)}){', unique' * index.unique}{nulls}{included}{where}"
 
 
 def part_rows(status: Status) -> Iterator[tuple[str, object]]:
@@ -80,7 +88,7 @@ def _rows_of(engine: Engine, job: Job, table: str) -> Iterator[tuple[object, ...
         return
     if isinstance(definition, IndexDefinition):
         key = ", ".join(definition.columns)
-        found = (job.name, definition.input, key, definition.unique, status.state, status.phase, status.percent)
+        found = (job.name, definition.input, key, _unique(definition), status.state, status.phase, status.percent)
         yield (*found, waits(status))
         return
     told = {part.name: part for part in status.parts}
@@ -89,7 +97,7 @@ def _rows_of(engine: Engine, job: Job, table: str) -> Iterator[tuple[object, ...
         state = Life.FAILED.value if part.failure else status.state
         share = percent(part.rows_done / part.rows_of) if part.rows_of else 0
         shown = 100 if status.state == Life.LIVE.value and not part.failure else share
-        found = (name, definition.input, ", ".join(index.columns), index.unique, state, part.phase, shown)
+        found = (name, definition.input, ", ".join(index.columns), _unique(index), state, part.phase, shown)
         yield (*found, part.failure or waits(status))
 
 

@@ -154,9 +154,15 @@ def _create_index(cursor: Cursor, *, unique: bool) -> CreateIndex:
     cursor.expect("ON")
     table = cursor.qualified_name()
     columns = cursor.texts_in_parentheses("a column")
+    nulls = _nulls_not_distinct(cursor)
     include = cursor.in_parentheses(cursor.name) if cursor.accept("INCLUDE") else ()
+    nulls = _nulls_not_distinct(cursor) or nulls
     where = cursor.text_until("a condition", "WITH", "(") if cursor.accept("WHERE") else ""
-    return CreateIndex(name, table, columns, unique, include, where, _with_options(cursor), if_not_exists)
+    return CreateIndex(name, table, columns, unique, include, where, _with_options(cursor), if_not_exists, nulls)
+
+
+def _nulls_not_distinct(cursor: Cursor) -> bool:
+    return cursor.accept("NULLS", "NOT", "DISTINCT")
 
 
 def _create_indexes(cursor: Cursor) -> CreateIndexes:
@@ -173,9 +179,11 @@ def _index_part(cursor: Cursor) -> IndexPart:
     unique = cursor.accept("UNIQUE")
     name = cursor.name()
     columns = cursor.texts_in_parentheses("a column")
+    nulls = _nulls_not_distinct(cursor)
     include = cursor.in_parentheses(cursor.name) if cursor.accept("INCLUDE") else ()
+    nulls = _nulls_not_distinct(cursor) or nulls
     where = cursor.text_in_list("a condition") if cursor.accept("WHERE") else ""
-    return IndexPart(name, columns, unique, include, where)
+    return IndexPart(name, columns, unique, include, where, nulls)
 
 
 def _backfill(cursor: Cursor) -> BackfillIndexes:
@@ -311,11 +319,12 @@ _VIEW_FORM = "CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [WITH (option = valu
 _REPLICA_FORM = "CREATE REPLICA [IF NOT EXISTS] name FROM table [WITH (option = value, ...)]"
 _INDEX_FORM = (
     "CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON connection.schema.table (columns) [INCLUDE (columns)] "
-    "[WHERE condition] [WITH (option = value, ...)]"
+    "[NULLS NOT DISTINCT] [WHERE condition] [WITH (option = value, ...)]"
 )
 _INDEXES_FORM = (
     "CREATE INDEXES [IF NOT EXISTS] name ON connection.schema.table "
-    "([UNIQUE] name (columns) [INCLUDE (columns)] [WHERE condition], ...) [WITH (option = value, ...)]"
+    "([UNIQUE] name (columns) [INCLUDE (columns)] [NULLS NOT DISTINCT] [WHERE condition], ...) "
+    "[WITH (option = value, ...)]"
 )
 _SHOW_FORM = (
     "SHOW TABLES, SHOW JOBS, SHOW JOB name, SHOW EVENTS [FOR name], SHOW INDEXES [ON table], or SHOW VIOLATIONS name"

@@ -84,6 +84,7 @@ class CreateIndex:
     where: str = ""
     options: Options = ()
     if_not_exists: bool = False
+    nulls_not_distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class IndexPart:
     unique: bool = False
     include: tuple[str, ...] = ()
     where: str = ""
+    nulls_not_distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)

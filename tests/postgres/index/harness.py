@@ -46,6 +46,7 @@ class Indexed:
         include: tuple[str, ...] = ("inc",),
         where: str = "",
         unique: bool = True,
+        nulls_not_distinct: bool = False,
         method: Method = Method.BULK,
         setup: Sequence[str] = (),
         chunk_rows: int | None = None,
@@ -55,7 +56,7 @@ class Indexed:
         self.url = postgres.server.url()
         self.method, self.settings = method, Settings(chunk_rows=chunk_rows, rate_limit=rate_limit)
         self.columns = tuple(column.replace("{t}", self.name) for column in columns)
-        self.include, self.where, self.unique = include, where, unique
+        self.include, self.where, self.unique, self.nulls = include, where, unique, nulls_not_distinct
         self._opened: list[Any] = []
         self.owner = self.writer()
         try:
@@ -154,7 +155,7 @@ class Indexed:
     def surveyed(self, url: str = "") -> Shape:
         """What the survey says of the table as it is now."""
         wanted = Wanted(
-            f"ix_{self.name}", "public", self.name, self.columns, self.include, self.where, self.unique
+            f"ix_{self.name}", "public", self.name, self.columns, self.include, self.where, self.unique, self.nulls
         )  # fmt: skip
         session = PostgresServer("shop", url or self.url).session("survey")
         try:

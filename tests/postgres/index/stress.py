@@ -27,12 +27,14 @@ class Kind:
     columns: tuple[str, ...]
     where: str = ""
     unique: bool = True
+    nulls_not_distinct: bool = False
 
 
 KINDS = {
     "plain": Kind(("v",)),
     "partial": Kind(("lower(v)", "n"), "st <> 'void'"),
     "equal keys": Kind(("v",), unique=False),
+    "equal nulls": Kind(("v", "n"), nulls_not_distinct=True),
 }
 
 FLIP = """
@@ -63,7 +65,8 @@ def setup(kind: Kind) -> list[str]:
     text = " || '|' || ".join(f"coalesce(({one})::text, 'NULL')" for one in kind.columns)
     types = ", ".join(f"c{at} {'numeric' if one == 'n' else 'text'}" for at, one in enumerate(kind.columns))
     names = ", ".join(f"c{at}" for at in range(len(kind.columns)))
-    unique = f", CONSTRAINT {{t}}_shadow UNIQUE ({names}) DEFERRABLE INITIALLY DEFERRED" if kind.unique else ""
+    nulls = " NULLS NOT DISTINCT" if kind.nulls_not_distinct else ""
+    unique = f", CONSTRAINT {{t}}_shadow UNIQUE{nulls} ({names}) DEFERRABLE INITIALLY DEFERRED" if kind.unique else ""
     after = "".join(
         f"IF TG_OP <> '{event}' THEN DELETE FROM {{t}}_s WHERE id = {of}.id AND r = {of}.r; "
         f"INSERT INTO {{t}}_s SELECT id, r, {keys} FROM {{t}} WHERE id = {of}.id AND r = {of}.r AND ({where}); "

@@ -248,6 +248,28 @@ def test_what_is_explained(engine: Engine, table: str) -> None:
     assert engine.jobs() == []
 
 
+NULLS = "NULLS NOT DISTINCT"
+
+
+@pytest.mark.parametrize("words", [f"(note) {NULLS} INCLUDE (email)", f"(note) INCLUDE (email) {NULLS}"])
+def test_equal_nulls_are_told(engine: Engine, table: str, words: str) -> None:
+    rest = f"INDEX e ON shop.{table} {words} WHERE id > 5"
+    found = engine.execute(f"EXPLAIN CREATE UNIQUE {rest}")
+    assert ("key", "note (unique, across all partitions; NULLs are equal)") in found.rows
+    assert isinstance(found.document, dict)
+    assert found.document["nulls_not_distinct"] is True
+    with pytest.raises(BadInput, match="for unique indexes"):
+        engine.execute(f"CREATE {rest}")
+    job = engine.execute(f"CREATE UNIQUE {rest}").jobs[0]
+    assert engine.execute(f"SHOW INDEXES ON shop.{table}").rows[0][:4] == (
+        "e", f"shop.public.{table}", "note", NULLS,
+    )  # fmt: skip
+    more: dict[str, Any] = {"unique": True, "include": "email", "where": "id > 5"}
+    assert engine.create_index("e", f"shop.{table}", "note", nulls_not_distinct=True, **more).id == job.id
+    with pytest.raises(NameTaken):
+        engine.create_index("e", f"shop.{table}", "note", **more)
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [

@@ -33,6 +33,9 @@ CASES = [
     ("drained", "equal keys", 8),
     ("initput", "equal keys", 9),
     ("bulk", "plain", 10),
+    ("bulk", "equal nulls", 11),
+    ("initput", "equal nulls", 12),
+    ("drained", "equal nulls", 13),
 ]
 COMMITS_AFTER = 40
 CHUNK_ROWS = 10
@@ -45,6 +48,7 @@ def made(indexed: Make, case: str, kind: str) -> Indexed:
         columns=one.columns,
         where=one.where,
         unique=one.unique,
+        nulls_not_distinct=one.nulls_not_distinct,
         method=method,
         setup=setup(one),
         chunk_rows=CHUNK_ROWS,

@@ -66,13 +66,22 @@ index_columns = st.lists(
 ).map(tuple)  # fmt: skip
 conditions = st.sampled_from(["", "a <> 'WITH ('", "(a > 1 and b in (1, 2))"])
 
-index_parts = st.builds(IndexPart, names, index_columns, flags, st.just(()) | columns, conditions)
+index_parts = st.builds(IndexPart, names, index_columns, flags, st.just(()) | columns, conditions, flags)
 
 creates = (
     st.builds(CreateView, names, queries, maybe_options, flags)
     | st.builds(CreateReplica, names, columns, maybe_options, flags)
     | st.builds(
-        CreateIndex, names, columns, index_columns, flags, st.just(()) | columns, conditions, maybe_options, flags
+        CreateIndex,
+        names,
+        columns,
+        index_columns,
+        flags,
+        st.just(()) | columns,
+        conditions,
+        maybe_options,
+        flags,
+        flags,
     )
     | st.builds(
         CreateIndexes, names, columns, st.lists(index_parts, min_size=1, max_size=3).map(tuple), maybe_options, flags
@@ -154,7 +163,8 @@ def _written_part(part: IndexPart) -> list[str]:
     include = ["INCLUDE", *listed(part.include)] if part.include else []
     where = ["WHERE", part.where] if part.where else []
     unique = ["UNIQUE"] if part.unique else []
-    return [*unique, ticked(part.name), "(", ", ".join(part.columns), ")", *include, *where]
+    nulls = ["NULLS", "NOT", "DISTINCT"] if part.nulls_not_distinct else []
+    return [*unique, ticked(part.name), "(", ", ".join(part.columns), ")", *include, *nulls, *where]
 
 
 def _written_index(statement: CreateIndex) -> list[str]:
@@ -163,7 +173,9 @@ def _written_index(statement: CreateIndex) -> list[str]:
     keys = [word for column in statement.columns for word in (",", column)][1:]
     include = ["INCLUDE", *listed(statement.include)] if statement.include else []
     where = ["WHERE", statement.where] if statement.where else []
-    return [*made, "ON", *dotted(statement.table), "(", *keys, ")", *include, *where, *having(statement.options)]
+    nulls = ["NULLS", "NOT", "DISTINCT"] if statement.nulls_not_distinct else []
+    more = [*include, *nulls, *where, *having(statement.options)]
+    return [*made, "ON", *dotted(statement.table), "(", *keys, ")", *more]
 
 
 def _written_of_job(statement: OfJobs) -> list[str]:

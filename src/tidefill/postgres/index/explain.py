@@ -80,7 +80,9 @@ class ExplainedIndex:
         building_us, live_us = COST_US[method]
         yield "index", self.name
         yield "on", definition.input
-        yield "key", ", ".join(definition.columns) + (" (unique, across all partitions)" if definition.unique else "")
+        nulls = "; NULLs are equal" if definition.nulls_not_distinct else ""
+        unique = f" (unique, across all partitions{nulls})" if definition.unique else ""
+        yield "key", ", ".join(definition.columns) + unique
         if definition.include:
             yield "included columns", ", ".join(definition.include)
         if definition.where:
@@ -100,7 +102,8 @@ class ExplainedIndex:
         return {
             "name": self.name, "kind": "index", "on": definition.input, "columns": list(definition.columns),
             "include": list(definition.include), "where": definition.where, "unique": definition.unique,
-            "method": definition.method, "states": [state.value for state in STATES[self.method]], "rows": self.rows,
+            "nulls_not_distinct": definition.nulls_not_distinct, "method": definition.method,
+            "states": [state.value for state in STATES[self.method]], "rows": self.rows,
             "partitions": self.leaves, "longest_wait_ms": self.longest_wait_ms,
             "trigger_us": {"building": building_us, "live": live_us}, "notices": list(self.notices),
         }  # fmt: skip

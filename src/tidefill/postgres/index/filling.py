@@ -203,11 +203,20 @@ def _take_out(shape: Shape, log: int) -> str:
     complete = not_null(shape.k, "")
     twice = f"SELECT {keys} FROM {shape.entries} WHERE {complete} GROUP BY {keys} HAVING count(*) > 1"
     equal_keys = f"OR EXISTS (SELECT 1 FROM twice WHERE {equal(shape.k, 'e.', 'twice.')})" if shape.unique else ""
+    if shape.nulls_not_distinct:
+        equal_keys += f" OR e.ctid IN ({_equal_nulls(shape)})"
     return (
         f"WITH twice AS ({twice}), gone AS (DELETE FROM {shape.entries} e "
         f"WHERE {key_bytes(shape, 'e.')} > {WIDE_BYTES} {equal_keys} RETURNING {listed(shape.p, 'e.')}) "
         f"INSERT INTO {shape.log(log)} ({listed(shape.p)}) SELECT * FROM gone"
     )
+
+
+def _equal_nulls(shape: Shape) -> str:
+    """A query: where the entries lie that have a NULL in their key and share it. Sorted: a join by
+    `IS NOT DISTINCT FROM` would compare each with each."""
+    counted = f"SELECT ctid, count(*) OVER (PARTITION BY {listed(shape.k)}) FROM {shape.entries} WHERE d1 IS NOT NULL"
+    return f"SELECT q.place FROM ({counted}) q (place, rows) WHERE q.rows > 1"
 
 
 # Ranges of the primary key.

@@ -71,39 +71,33 @@ class Indexes:
 
     def explain_several(self, name: str, on: str, parts: Sequence[tuple[str, IndexWish]]) -> ExplainedIndexes:
         """What several indexes would be. Raises the first reason why one of them cannot be made."""
-        each = tuple(
-            self.explain(part, on, one.columns, one.include, one.where, one.method, unique=one.unique)
-            for part, one in parts
-        )
+        each = tuple(self.explain(part, on, one) for part, one in parts)
         definitions = tuple(one.definition for one in each)
         names = tuple(part for part, _ in parts)
         first = definitions[0]
         return ExplainedIndexes(name, IndexesDefinition(first.input, first.connection, names, definitions), each)
 
-    def explain(
-        self,
-        name: str,
-        on: str,
-        columns: Sequence[str],
-        include: Sequence[str],
-        where: str,
-        method: str,
-        *,
-        unique: bool,
-    ) -> ExplainedIndex:
+    def explain(self, name: str, on: str, wish: IndexWish) -> ExplainedIndex:
         """What an index would be. Raises the first reason why it cannot be made."""
         source = self.source(on)
-        if method not in (known := [one.value for one in Method]):
-            raise BadInput(f"method is {method!r}", hint=f"There is: {', '.join(known)}.")
-        wanted = Wanted(name, source.schema, source.table, tuple(columns), tuple(include), where, unique)
+        if wish.method not in (known := [one.value for one in Method]):
+            raise BadInput(f"method is {wish.method!r}", hint=f"There is: {', '.join(known)}.")
+        if wish.nulls_not_distinct and not wish.unique:
+            raise BadInput(
+                "NULLS NOT DISTINCT is for unique indexes", hint="Write CREATE UNIQUE INDEX, or leave it out."
+            )
+        wanted = Wanted(
+            name, source.schema, source.table, wish.columns, wish.include, wish.where, wish.unique,
+            wish.nulls_not_distinct,
+        )  # fmt: skip
         session = self.databases.server(source.connection).session("tidefill survey")
         try:
             found = survey(session, wanted, "")
         finally:
             session.close()
         definition = IndexDefinition(
-            source.name, source.connection, tuple(columns), tuple(include), where, unique, method,
-            shape_to_text(found.shape),
+            source.name, source.connection, wish.columns, wish.include, wish.where, wish.unique, wish.method,
+            shape_to_text(found.shape), wish.nulls_not_distinct,
         )  # fmt: skip
         return ExplainedIndex(name, definition, found.rows, found.leaves, found.notices)
 

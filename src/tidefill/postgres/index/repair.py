@@ -16,7 +16,7 @@ from tidefill.errors import DuplicateKeys, Fenced, KeyUnindexable, NotYet, Tidef
 from tidefill.indexes.checking import DUPLICATES_MAX, duplicates
 from tidefill.indexes.control import CONFLICT, CONTROL, LOCK_MS, LOG_TOO_LONG, TAKEN_OVER, Control, cut_over
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes
-from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, parameters
+from tidefill.indexes.shape import LOGS, Shape, as_texts, parameters, same_key
 from tidefill.indexes.states import resting_log
 from tidefill.postgres.index.session import BAD_KEY, BUSY, IndexSession
 
@@ -126,7 +126,7 @@ def empty_resting_log(session: IndexSession, control: Control) -> None:
 def _both_have_it(session: IndexSession, one: Any, other: Any) -> bool:
     shape = session.shape
     at = f"{shape.function('at')} ({parameters(shape)})"
-    query = f"SELECT 1 FROM {at} a JOIN {at} b ON {equal(shape.k, 'a.', 'b.')}"
+    query = f"SELECT 1 FROM {at} a JOIN {at} b ON {same_key(shape, 'a.', 'b.')}"
     return one != other and session.one(query, [*one, *other]) is not None
 
 

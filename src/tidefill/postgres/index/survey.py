@@ -91,6 +91,7 @@ class Wanted:
     include: tuple[str, ...] = ()
     where: str = ""
     unique: bool = False
+    nulls_not_distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ def _probed(
         tuple(map(_named, key)), keys, tuple(_named(columns[one]) for one in columns if one in used),
         tuple(map(_named, include)), predicate or "", wanted.unique, path,
     )  # fmt: skip
-    return replace(shape, hashes=_hashes(session, shape))
+    return replace(shape, hashes=_hashes(session, shape), nulls_not_distinct=wanted.nulls_not_distinct)
 
 
 def _named(column: dict[str, Any]) -> Column:
