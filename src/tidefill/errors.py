@@ -249,6 +249,13 @@ class WaitedTooLong(Stopped):
     code = "WAITING_FOR_TRANSACTIONS"
 
 
+class LogTooLarge(Stopped):
+    """The log of changed rows, which writers keep while an index is built, is larger than its `log_limit`. The index
+    does nothing to writers until the job is resumed."""
+
+    code = "LOG_TOO_LARGE"
+
+
 class IndexBroken(Stopped):
     """Somebody has disabled or removed a part of a live index on its server, so that it may have missed writes."""
 

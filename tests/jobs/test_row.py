@@ -103,6 +103,7 @@ def test_names_ignore_case() -> None:
         {"target_lag_s": -0.1},
         {"target_lag_s": float("nan")},
         {"wal_budget": 0},
+        {"log_limit": 0},
         {"wal_limit": -1},
     ],
     ids=repr,

@@ -1,12 +1,21 @@
-"""How a job takes changes in, as a user says it."""
+"""What a user may set of which job: how it takes changes in, and what is of indexes alone."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.jobs.test_definitions import FULL, INDEX, JOIN, ORDERS, REPLICA, VIEW
 from tidefill.errors import InvalidSetting
 from tidefill.jobs.row import Settings
-from tidefill.jobs.settings import changed_settings, is_full, settings_of_view
+from tidefill.jobs.settings import (
+    OF_INDEX,
+    OF_INDEX_ALONE,
+    OF_SERVER_LOG,
+    changed_settings,
+    check_use,
+    is_full,
+    settings_of_view,
+)
 
 
 @pytest.mark.parametrize(("refresh", "steps_only"), [("auto", False), ("incremental", True), ("INCREMENTAL", True)])
@@ -33,3 +42,19 @@ def test_another_word_is_refused() -> None:
         with pytest.raises(InvalidSetting, match="refresh is 'sometimes'") as refused:
             ask()
         assert refused.value.hint == "Set it to auto, incremental or full."
+
+
+def test_what_is_set_of_an_index() -> None:
+    check_use(INDEX, OF_INDEX)
+    for name in (*OF_SERVER_LOG, "target_lag", "parallelism"):
+        with pytest.raises(InvalidSetting, match=f"{name} cannot be set of an index"):
+            check_use(INDEX, (name,))
+    for other in (REPLICA, ORDERS, VIEW, JOIN, FULL):
+        for name in OF_INDEX_ALONE:
+            with pytest.raises(InvalidSetting, match="is for indexes"):
+                check_use(other, (name,))
+
+
+@pytest.mark.parametrize(("given", "limit"), [("1 GB", 1 << 30), (4096, 4096), (None, None)])
+def test_the_limit_of_a_log(given: object, limit: int | None) -> None:
+    assert changed_settings(Settings(), {"log_limit": given}).log_limit == limit

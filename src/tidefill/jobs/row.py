@@ -24,6 +24,8 @@ from tidefill.jobs.resources import Resource
 
 NAME_CHARACTERS_MAX = 200
 RATE_LIMIT_MAX = 10**12
+LOG_LIMIT = 10 << 30
+"""10 GB: some 100 million changed rows. A build that lags behind so many is quicker begun again at a quiet time."""
 
 
 class Pause(Enum):
@@ -42,7 +44,8 @@ class Settings:
     taken in by steps, even where a recompute is expected to be cheaper. `vacuum`: once a day, files of the target that
     nobody needs any more are removed. Of an index: `wait_timeout_s`: how long it waits for transactions of others
     before it stops; None: for ever. `abort_waiting`: it then ends their sessions instead. `deferred`: nothing of it is
-    made before BACKFILL INDEXES."""
+    made before BACKFILL INDEXES. `log_limit`: bytes that the log of changed rows may take while the index is built,
+    before that is given up; None: however many."""
 
     parallelism: int = 1
     rate_limit: int | None = None
@@ -56,6 +59,7 @@ class Settings:
     wait_timeout_s: float | None = None
     abort_waiting: bool = False
     deferred: bool = False
+    log_limit: int | None = LOG_LIMIT
 
     def __post_init__(self) -> None:
         if self.wait_timeout_s is not None and not self.wait_timeout_s >= 0:
@@ -67,7 +71,8 @@ class Settings:
             )
         if self.chunk_rows is not None and self.chunk_rows < 1:
             raise InvalidSetting(f"chunk_rows is {self.chunk_rows}", hint="Set it to 1 or more, or leave it out.")
-        for name, size in (("wal_budget", self.wal_budget), ("wal_limit", self.wal_limit)):
+        sizes = (("wal_budget", self.wal_budget), ("wal_limit", self.wal_limit), ("log_limit", self.log_limit))
+        for name, size in sizes:
             if size is not None and size < 1:
                 raise InvalidSetting(f"{name} is {size}", hint="Set it to a size such as '10 GB', or to NONE.")
 

@@ -24,8 +24,10 @@ from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
 WAITING = ("wait_timeout", "abort_waiting")  # of an index, for transactions of others
-OF_INDEX = ("rate_limit", "chunk_rows", *WAITING, "start")
-SIZES = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
+OF_INDEX_ALONE = (*WAITING, "log_limit", "start")
+OF_INDEX = ("rate_limit", "chunk_rows", *OF_INDEX_ALONE)
+OF_SERVER_LOG = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
+SIZES = (*OF_SERVER_LOG, "log_limit")
 SWITCHES = ("verify", "vacuum", "abort_waiting")
 SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh", "wait_timeout", "start")
 AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
@@ -110,18 +112,18 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
         case ServerReplicaDefinition():
             unused, slot = frozenset(("refresh",)), definition.slot
         case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition():
-            unused, slot = frozenset(SIZES), ""
+            unused, slot = frozenset(OF_SERVER_LOG), ""
         case FullViewDefinition():
-            unused, slot = frozenset((*SIZES, *OF_CHUNKS, "refresh")), ""
+            unused, slot = frozenset((*OF_SERVER_LOG, *OF_CHUNKS, "refresh")), ""
         case IndexDefinition() | IndexesDefinition():
             check_use_of_index(asked)
             return
         case never:
             assert_never(never)
     for name in asked:
-        if name in WAITING or name == "start":
+        if name in OF_INDEX_ALONE:
             raise InvalidSetting(f"{name} is for indexes on a server", hint="Leave it out.")
-        if name in unused and name in SIZES:
+        if name in unused and name in OF_SERVER_LOG:
             raise InvalidSetting(f"{name} is for replicas of another database's tables", hint="Leave it out.")
         if name == "wal_limit" and slot:
             raise InvalidSetting(

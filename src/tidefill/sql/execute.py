@@ -342,6 +342,7 @@ def _set(status: Status) -> Iterator[tuple[str, object]]:
         timeout_s = settings.wait_timeout_s
         yield "wait_timeout", "NONE" if timeout_s is None else seconds_text(timeout_s)
         yield "abort_waiting", settings.abort_waiting
+        yield "log_limit", _size(settings.log_limit)
     else:
         yield "target_lag", seconds_text(settings.target_lag_s)
         yield "verify", settings.verify

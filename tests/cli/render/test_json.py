@@ -12,6 +12,7 @@ from tests.cli.render.examples import FAILED, FILLING
 from tidefill.core.budget import BUDGET
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.plain_json import as_json
+from tidefill.jobs.row import LOG_LIMIT
 from tidefill.jobs.status import status_json
 
 
@@ -58,6 +59,7 @@ def test_a_status_as_json() -> None:
         "wait_timeout_s": None,
         "abort_waiting": False,
         "deferred": False,
+        "log_limit": LOG_LIMIT,
     }
     assert data["log_bytes"] is None
     assert json.loads(as_json(status_json(FILLING)))["splits"][1] == {

@@ -196,6 +196,31 @@ def test_those_who_are_waited_for_are_ended_if_asked(engine: Engine, postgres: P
         assert job.verify().differences == ()
 
 
+@pytest.mark.parametrize("paused", [False, True], ids=["running", "paused"])
+def test_a_log_that_grows_too_large_is_given_up(engine: Engine, postgres: Postgres, table: str, paused: bool) -> None:
+    engine.execute(f"CREATE UNIQUE INDEX logs ON shop.{table} (email) WITH (log_limit = '200 kB', rate_limit = 0)")
+    job = engine.job("logs")
+    turns(engine, 6)
+    assert (job.status().waits_for, job.status().settings.log_limit) == ("RATE_LIMIT", 200 << 10)
+    if paused:
+        job.pause()
+        turns(engine, 1)
+    for _ in range(3):
+        postgres.execute(f"UPDATE {table} SET email = email || repeat('x', 300)")
+    turns(engine, 1)
+    failure = job.status().failure
+    assert failure is not None
+    assert failure.code == "LOG_TOO_LARGE"
+    assert "200 kB are allowed" in failure.detail
+    body = postgres.execute("SELECT body, to_regclass('tidefill.' || id || '_log1') FROM tidefill.indexes")
+    assert body == [("ABSENT", None)], "writers are left alone, and the log is gone"
+    if not paused:
+        job.alter(log_limit=None, rate_limit=None)
+        job.resume()
+        job.wait(WAIT_S)
+        assert job.verify().differences == ()
+
+
 @contextmanager
 def slow_writer(
     engine: Engine, postgres: Postgres, table: str, words: str

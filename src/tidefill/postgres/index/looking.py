@@ -88,6 +88,12 @@ def logged(session: IndexSession, most: int) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
+def log_bytes(session: IndexSession) -> int:
+    """What the two logs take on the server's disk, with their indexes."""
+    sizes = " + ".join(f"pg_total_relation_size('{session.shape.log(number)}')" for number in LOGS)
+    return int(session.one(f"SELECT {sizes}")[0])
+
+
 def has_tombstones(session: IndexSession) -> bool:
     """Whether there are any."""
     return session.one(f"SELECT 1 FROM {session.shape.entries} WHERE dead LIMIT 1") is not None

@@ -17,7 +17,7 @@ from tidefill.core import throttle
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.throttle import Bucket
-from tidefill.errors import NotYet, QueryFailed, TidefillError, VerifyFailed, WaitedTooLong
+from tidefill.errors import LogTooLarge, NotYet, QueryFailed, TidefillError, VerifyFailed, WaitedTooLong
 from tidefill.indexes.control import Control
 from tidefill.indexes.next_action import (
     Action,
@@ -43,6 +43,7 @@ from tidefill.indexes.next_action import (
 )
 from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Method, State, other_log
+from tidefill.jobs.amounts import size_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job, PartReport
@@ -139,6 +140,7 @@ class IndexMachine:
 
     def plan(self, job: Job, truth: Truth, round: Round) -> Plan:
         """Look at the server, then decide."""
+        self._check_log(job, truth)
         if job.life is Life.PAUSED:
             return Wait(Reason.PAUSED)
         if looking.is_renamed(self._session):
@@ -163,6 +165,20 @@ class IndexMachine:
                 return Wait(Reason.TABLE_LOCK, waits_for(self._session.writers()), for_s=LOCK_S)
             case _:
                 return Step(self._doing(planned, truth), planned)
+
+    def _check_log(self, job: Job, truth: Truth) -> None:
+        """LogTooLarge if writers have logged more than the job's limit; a paused job has them go on logging."""
+        limit = job.settings.log_limit
+        if limit is None or truth.control is None or truth.control.body.log is None:
+            return
+        found = looking.log_bytes(self._session)
+        if found > limit:
+            raise LogTooLarge(
+                f"the log of changed rows of {job.name} has grown beyond its log_limit",
+                detail=f"It takes {size_text(found)} on the server, {size_text(limit)} are allowed.",
+                hint="RESUME the job begins the build again. Raise log_limit first, or make the index with "
+                "method = initput, which logs nothing.",
+            )
 
     def _wait(self, job: Job, holders: list[Holder], now_s: float) -> Wait:
         """Name those who have to end. After `wait_timeout` their sessions are ended, or the job stops."""
