@@ -22,6 +22,7 @@ class Reason(Enum):
     WAITING_FOR_TRANSACTIONS = "transactions that began earlier to end"
     TABLE_LOCK = "a moment in which nobody writes for long"
     DEFERRED = "BACKFILL INDEXES on its table"
+    BACK_PRESSURE = "the server to have less to do"
     TROUBLE = "a trouble to pass"
 
     @property

@@ -19,6 +19,7 @@ from tidefill.indexes.entries import WIDE_BYTES, key_bytes, key_index
 from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.shape import Shape, as_texts, equal, listed, not_null, parameters, same
 from tidefill.jobs.sql_names import identifier
+from tidefill.postgres.index import pressure
 from tidefill.postgres.index.repair import put_right, unindexable
 from tidefill.postgres.index.session import BAD_KEY, BAD_VALUE, IndexSession, told
 
@@ -32,13 +33,15 @@ PUT_ROWS = 5000
 @dataclass(frozen=True, slots=True)
 class Filled:
     """How far the fill is. `upto`: the primary key of the last row, as texts; None before the first chunk. `batch`: how
-    many rows a batch of initput had, if it had to be made smaller because of a writer's lock."""
+    many rows a batch of initput had, if it had to be made smaller because of a writer's lock. `blocked`: how many
+    sessions waited for the locks of the last chunk when it ended."""
 
     chunks: int = 0
     rows: int = 0
     upto: tuple[str, ...] | None = None
     is_done: bool = False
     batch: int | None = None
+    blocked: int = 0
 
 
 def filled(session: IndexSession) -> Filled:
@@ -66,7 +69,8 @@ def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int)
         except (psycopg.DataError, errors.RaiseException) as error:
             raise _bad_row(connection, shape, where, values, error) from error
         _count(connection, shape, done, count)
-    return Filled(done.chunks + 1, done.rows + count, upto, upto is None)
+        blocked = pressure.blocked(connection)
+    return Filled(done.chunks + 1, done.rows + count, upto, upto is None, blocked=blocked)
 
 
 def fill_together(
@@ -121,11 +125,11 @@ def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) 
     while True:
         upto = _upper_bound(session, done, rows)
         try:
-            count, conflicts = _put(session, control, *_range(shape, done.upto, upto))
+            count, conflicts, blocked = _put(session, control, *_range(shape, done.upto, upto))
             break
         except (NotYet, errors.ProgramLimitExceeded):
             if rows == 1 and upto is not None:
-                count, conflicts = 1, [upto]
+                count, conflicts, blocked = 1, [upto], 0
                 break
             if rows == 1:
                 raise
@@ -135,11 +139,12 @@ def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) 
         _checkpoint(connection, shape, done, upto)
         _count(connection, shape, done, count)
     smaller = rows if rows < asked else None
-    return Filled(done.chunks + 1, done.rows + count, upto, upto is None, smaller)
+    return Filled(done.chunks + 1, done.rows + count, upto, upto is None, smaller, blocked)
 
 
-def _put(session: IndexSession, control: Control, where: str, values: dict[str, Any]) -> tuple[int, list[Any]]:
-    """How many rows there are in the range, and the primary keys of those that met another entry than their own."""
+def _put(session: IndexSession, control: Control, where: str, values: dict[str, Any]) -> tuple[int, list[Any], int]:
+    """How many rows there are in the range, the primary keys of those that met another entry than their own, and how
+    many sessions wait for the locks of all that."""
     shape, columns = session.shape, listed(session.shape.columns)
     with session.transaction(control) as connection:
         connection.execute(
@@ -155,7 +160,7 @@ def _put(session: IndexSession, control: Control, where: str, values: dict[str, 
         except (psycopg.DataError, errors.RaiseException) as error:
             raise _bad_row(connection, shape, where, values, error) from error
         connection.execute(_put_if_absent(shape))
-        return count, connection.execute(_conflicts(shape)).fetchall()
+        return count, connection.execute(_conflicts(shape)).fetchall(), pressure.blocked(connection)
 
 
 def _put_if_absent(shape: Shape) -> str:

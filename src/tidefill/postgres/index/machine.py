@@ -41,6 +41,7 @@ from tidefill.indexes.next_action import (
     Validate,
     next_action,
 )
+from tidefill.indexes.pressure import Brake, braked, is_due
 from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Method, State, other_log
 from tidefill.jobs.amounts import size_text
@@ -61,7 +62,7 @@ from tidefill.ports.machine import (
     Verify,
     Wait,
 )
-from tidefill.postgres.index import changes, filling, looking, partitions, removal, repair
+from tidefill.postgres.index import changes, filling, looking, partitions, pressure, removal, repair
 from tidefill.postgres.index.filling import Filled
 from tidefill.postgres.index.session import Holder, IndexSession, waits_for
 from tidefill.postgres.index.upkeep import LOOK_S, Keeper
@@ -105,6 +106,9 @@ class IndexMachine:
         self._batch: int | None = None
         self._waits_since: float | None = None
         self._keeper = Keeper(session, clock)
+        self._brake = Brake()
+        self._blocked, self._chunks_since_look = 0, 1
+        self._log_share = 0.0
 
     @property
     def _shape(self) -> Shape:
@@ -169,9 +173,11 @@ class IndexMachine:
     def _check_log(self, job: Job, truth: Truth) -> None:
         """LogTooLarge if writers have logged more than the job's limit; a paused job has them go on logging."""
         limit = job.settings.log_limit
+        self._log_share = 0.0
         if limit is None or truth.control is None or truth.control.body.log is None:
             return
         found = looking.log_bytes(self._session)
+        self._log_share = found / limit
         if found > limit:
             raise LogTooLarge(
                 f"the log of changed rows of {job.name} has grown beyond its log_limit",
@@ -248,14 +254,25 @@ class IndexMachine:
         return rows if limit is None else max(1, min(rows, limit))
 
     def _throttled(self, job: Job, now_s: float) -> Wait | None:
-        """What a fill waits for, if it must: a pause of the fill, or the rate limit."""
+        """What a fill waits for, if it must: a pause of the fill, the rate limit, or the server."""
         if job.knobs().fill_paused:
             return Wait(Reason.FILL_PAUSED)
         rows, limit = self.chunk_rows(job), job.settings.rate_limit
         self._bucket = throttle.refill(self._bucket, now_s, limit, rows)
         if throttle.chunks_allowed(self._bucket, limit, rows, 1):
-            return None
+            return self._pressed(now_s)
         return Wait(Reason.RATE_LIMIT, for_s=throttle.wait_s(self._bucket, limit, rows))
+
+    def _pressed(self, now_s: float) -> Wait | None:
+        """A wait that spares the server. It is asked again when a chunk has followed the last look."""
+        if self._chunks_since_look and is_due(self._brake, now_s):
+            seen = pressure.signals(self._session, self._blocked, self._log_share)
+            self._brake = braked(self._brake, seen, now_s)
+            self._chunks_since_look, self._blocked = 0, 0
+        left_s = self._brake.until_s - now_s
+        if not 0.0 < left_s <= self._brake.wait_s:
+            return None
+        return Wait(Reason.BACK_PRESSURE, f"{Reason.BACK_PRESSURE.value}: {self._brake.text}", for_s=left_s)
 
     def _doing(self, planned: Next, truth: Truth) -> Doing:
         chunks, words = 1 if isinstance(planned, FillChunk) else 0, _WORDS[type(planned)]
@@ -333,6 +350,7 @@ class IndexMachine:
         began_s = self._clock.now_s()
         fill = filling.fill_chunk if control.method is Method.BULK else filling.put_chunk
         after = fill(self._session, control, done, self.chunk_rows(job))
+        self._blocked = max(self._blocked, after.blocked)
         self._batch = after.batch or (2 * self._batch if self._batch else None)  # grows again where nobody is met
         self.note_fill(after.rows - done.rows, self._clock.now_s() - began_s)
 
@@ -340,6 +358,7 @@ class IndexMachine:
         """So many rows were filled: for the rate limit, and for the rate that is shown."""
         self._fill_s += max(0.0, took_s)
         self._fill_rows += rows
+        self._chunks_since_look += 1
         self._bucket = throttle.spend(self._bucket, rows)
 
     def _cut_over(self, control: Control) -> tuple[str, ...]:

@@ -29,6 +29,9 @@ from tidefill.postgres.index.session import BAD_KEY
 BEFORE_FILL = (State.LOGGING, State.DELETE_ONLY, State.WRITE_AND_DELETE, State.ABSENT)
 """An index in one of these states will read the table soon: the others wait with their fill, to share the scan."""
 
+THROTTLED = (Reason.RATE_LIMIT, Reason.BACK_PRESSURE, Reason.FILL_PAUSED)
+"""What holds one index back from its fill holds all of them back: else they would part."""
+
 
 @dataclass(frozen=True, slots=True)
 class Several:
@@ -149,7 +152,8 @@ class SeveralMachine:
             if name not in fills:
                 return Step(step.doing, _OfOne(name, step))
         waits = [plan for plan in plans.values() if isinstance(plan, Wait) and plan.reason is not Reason.IDLE]
-        if fills and not self._is_one_early(truth, plans) and not any(w.reason is Reason.RATE_LIMIT for w in waits):
+        throttled = any(wait.reason in THROTTLED for wait in waits)
+        if fills and not throttled and not self._is_one_early(truth, plans):
             return self._fill(truth, fills, steps[fills[0]])
         if removal is not None:
             waits.append(removal)
