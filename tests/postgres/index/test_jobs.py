@@ -270,6 +270,9 @@ def test_what_is_explained(engine: Engine, table: str) -> None:
     document = json.loads(json.dumps(found.document))
     assert document["columns"] == ["lower(email)"]
     assert (document["method"], document["partitions"], document["unique"]) == ("initput", 2, True)
+    assert document["bytes"]["entries"] > document["rows"] > 0
+    assert document["missing_rights"] == []
+    assert any(name == "size" and str(text).startswith("at most some ") for name, text in found.rows)
     assert engine.jobs() == []
 
 

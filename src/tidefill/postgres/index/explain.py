@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidefill.indexes.control import LOCK_MS
+from tidefill.indexes.sizes import Sizes
 from tidefill.indexes.states import STATES, Method
+from tidefill.jobs.amounts import size_text
 from tidefill.jobs.definitions import IndexDefinition, IndexesDefinition
 from tidefill.jobs.plain_text import FACTS, as_html, as_text
 
@@ -56,13 +58,16 @@ class ExplainedIndexes:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedIndex:
-    """What an index will do. `rows`: about how many the table has. `leaves`: how many partitions."""
+    """What an index will do. `rows`: about how many the table has. `leaves`: how many partitions. `missing`: SQL that
+    gives rights which it can do without."""
 
     name: str
     definition: IndexDefinition
     rows: int
     leaves: int
+    sizes: Sizes
     notices: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def method(self) -> Method:
@@ -90,11 +95,22 @@ class ExplainedIndex:
         yield "method", f"{method.value}: {REASONS[method]}"
         yield "states to come", " -> ".join(state.value for state in STATES[method])
         yield "rows", self.rows
+        yield "size", self._size
         yield "partitions", self.leaves
         yield "locks", f"SHARE ROW EXCLUSIVE for a moment; a writer waits at most {self.longest_wait_ms} ms for it"
         yield "cost of a written row", f"at most some {building_us} us while it is built, {live_us} us afterwards"
+        for right in self.missing:
+            yield "missing right", right
         for notice in self.notices:
             yield "notice", notice
+
+    @property
+    def _size(self) -> str:
+        """On the server's disk, about. The server does not tell how much of it is free."""
+        made = f"some {size_text(self.sizes.entries)} of entries and {size_text(self.sizes.key)} of their key"
+        log = f"; {size_text(self.sizes.logged)} of log for each row that changes meanwhile, up to log_limit"
+        most = "at most " if self.definition.where else ""
+        return f"{most}{made}{log if self.method is Method.BULK else ''}"
 
     def document(self) -> dict[str, Any]:
         """For a program."""
@@ -104,6 +120,8 @@ class ExplainedIndex:
             "include": list(definition.include), "where": definition.where, "unique": definition.unique,
             "nulls_not_distinct": definition.nulls_not_distinct, "method": definition.method,
             "states": [state.value for state in STATES[self.method]], "rows": self.rows,
+            "bytes": {"entries": self.sizes.entries, "key": self.sizes.key, "logged_row": self.sizes.logged},
+            "missing_rights": list(self.missing),
             "partitions": self.leaves, "longest_wait_ms": self.longest_wait_ms,
             "trigger_us": {"building": building_us, "live": live_us}, "notices": list(self.notices),
         }  # fmt: skip

@@ -31,7 +31,7 @@ from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
 from tidefill.postgres.index.machine import IndexMachine
 from tidefill.postgres.index.session import IndexSession, waits_for
 from tidefill.postgres.index.several import SeveralMachine
-from tidefill.postgres.index.survey import Wanted, survey
+from tidefill.postgres.index.survey import ROW_BYTES, Wanted, survey
 from tidefill.postgres.server import PostgresServer
 
 KIND = "index"
@@ -39,8 +39,6 @@ KIND = "index"
 
 REMOVE_S = 2.0
 HELD_S = 0.2
-ROW_BYTES = 100
-"""How wide a row is taken to be in a table that was never analyzed."""
 
 _ROWS = f"""
 SELECT coalesce(sum(
@@ -99,7 +97,9 @@ class Indexes:
             source.name, source.connection, wish.columns, wish.include, wish.where, wish.unique, wish.method,
             shape_to_text(found.shape), wish.nulls_not_distinct,
         )  # fmt: skip
-        return ExplainedIndex(name, definition, found.rows, found.leaves, found.notices)
+        return ExplainedIndex(
+            name, definition, found.rows, found.leaves, found.sizes, found.notices, found.missing
+        )  # fmt: skip
 
     def build(self, job: Job, definition: OnServer) -> Machine[Any]:
         """The machine of the job's generation. Raises UpstreamReplaced if the table or a column of it is gone."""

@@ -15,10 +15,20 @@ import psycopg
 
 from tidefill.errors import BadInput, NameTaken, TidefillError, UnknownTable, UnsupportedKey, UpstreamUnfit
 from tidefill.indexes.shape import PATH, SCHEMA, Column, Shape
+from tidefill.indexes.sizes import Sizes, sizes
 from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.server import translated
 
 PROBE = "tidefill_probe"
+ROW_BYTES = 100
+"""How wide a row is taken to be in a table that was never analyzed."""
+
+RIGHTS = {
+    "pg_read_all_stats": "to name the query and the age of transactions that the job waits for",
+    "pg_signal_backend": "for abort_waiting = on",
+}
+"""The roles without which an index can be made, and what each is for."""
+
 NEEDED_RELEASE = 150000
 """PostgreSQL 15: the first one with NULLS NOT DISTINCT, which the key of the entries needs."""
 
@@ -37,8 +47,11 @@ SELECT c.oid::bigint AS relation, c.relkind::text AS kind, c.relrowsecurity AS r
     WHERE l.relpersistence <> 'p' AND (l.oid = c.oid OR l.oid IN (SELECT relid FROM pg_partition_tree(c.oid))))
     AS unlogged,
   (SELECT string_agg(pubname, ', ') FROM pg_publication WHERE puballtables) AS publications,
-  (SELECT coalesce(sum(greatest(l.reltuples, 0)), 0)::bigint FROM pg_class l WHERE l.relkind = 'r'
+  (SELECT coalesce(sum(CASE WHEN l.reltuples > 0 THEN l.reltuples ELSE pg_relation_size(l.oid) / %(row_bytes)s END),
+    0)::bigint FROM pg_class l WHERE l.relkind = 'r'
     AND (l.oid = c.oid OR l.oid IN (SELECT relid FROM pg_partition_tree(c.oid)))) AS rows,
+  (SELECT array_agg(r ORDER BY r) FROM unnest(ARRAY['pg_read_all_stats', 'pg_signal_backend']) r
+    WHERE NOT pg_has_role(r, 'USAGE')) AS missing,
   (SELECT count(*) FROM pg_partition_tree(c.oid) WHERE isleaf) AS leaves,
   to_regclass(format('%%I.%%I', n.nspname, %(index)s::text))::text AS taken
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -65,6 +78,13 @@ _PRIMARY_KEY = """
 SELECT a.attname FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (number, place)
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
 WHERE i.indrelid = %(relation)s AND i.indisprimary ORDER BY k.place
+"""
+_WIDTHS = """
+SELECT a.attnum::int, round(avg(s.avg_width))::int FROM pg_attribute a
+JOIN pg_stats s ON s.attname = a.attname JOIN pg_class l ON l.relname = s.tablename
+JOIN pg_namespace n ON n.oid = l.relnamespace AND n.nspname = s.schemaname
+WHERE a.attrelid = %(relation)s AND a.attnum > 0
+  AND (l.oid = a.attrelid OR l.oid IN (SELECT relid FROM pg_partition_tree(a.attrelid))) GROUP BY a.attnum
 """
 _PROBED = f"""
 SELECT (SELECT array_agg(pg_get_indexdef(i.indexrelid, n, false) ORDER BY n) FROM generate_series(1, i.indnkeyatts) n),
@@ -96,12 +116,15 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What was found. `rows`: about how many the table has. `leaves`: how many partitions."""
+    """What was found. `rows`: about how many the table has. `leaves`: how many partitions. `missing`: SQL that would
+    give the role rights that it can do without, each with what it is for."""
 
     shape: Shape
     rows: int
     leaves: int
+    sizes: Sizes
     notices: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def survey(session: psycopg.Connection[Any], wanted: Wanted, index_id: str) -> Surveyed:
@@ -117,7 +140,14 @@ def survey(session: psycopg.Connection[Any], wanted: Wanted, index_id: str) -> S
         include = [_column(columns, name, one) for one in wanted.include]
         shape = _probed(session, wanted, index_id, table["relation"], columns, key, include)
         _check_columns(name, [columns[one.name] for one in shape.used] + key + include)
-        return Surveyed(shape, table["rows"], max(table["leaves"], 1), _notices(table))
+        widths = dict(session.execute(_WIDTHS, {"relation": table["relation"]}).fetchall())
+        estimate, missing = sizes(shape, table["rows"], widths), _missing(table)
+        return Surveyed(shape, table["rows"], max(table["leaves"], 1), estimate, _notices(table), missing)
+
+
+def _missing(table: dict[str, Any]) -> tuple[str, ...]:
+    role = identifier(table["role"])
+    return tuple(f"GRANT {right} TO {role} ({RIGHTS[right]})" for right in table["missing"] or ())
 
 
 def _table(session: psycopg.Connection[Any], wanted: Wanted) -> dict[str, Any]:
@@ -127,7 +157,7 @@ def _table(session: psycopg.Connection[Any], wanted: Wanted) -> dict[str, Any]:
             f"the server has release {release // 10000} of PostgreSQL", hint="A global index needs release 15 or newer."
         )
     found = _dicts(
-        session, _TABLE, schema=wanted.schema, table=wanted.table, index=wanted.name, ours=SCHEMA
+        session, _TABLE, schema=wanted.schema, table=wanted.table, index=wanted.name, ours=SCHEMA, row_bytes=ROW_BYTES
     )  # fmt: skip
     if not found:
         raise UnknownTable(f"there is no table {wanted.schema}.{wanted.table}", hint="Name it connection.schema.table.")
