@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.postgres.index.harness import Indexed
-from tidefill.indexes import bodies
+from tidefill.indexes import bodies, entries
 from tidefill.indexes.next_action import Validate
 from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Body, Method, State
@@ -77,6 +77,23 @@ def test_a_writer_older_than_the_entry_begins_again(
     writer = index.begin("REPEATABLE READ")
     index.run_to(State.VALIDATING)
     assert index.by(writer, "DELETE FROM {t} WHERE id = 1") == ("40001" if holds else "ok")
+    writer.execute("COMMIT")
+    assert (index.differences() == []) is holds
+
+
+@RULE
+@pytest.mark.parametrize("where", ["", "v <> 'd'"])
+def test_a_row_inserted_again_is_seen_instead_of_the_one_deleted_meanwhile(
+    indexed: Make, monkeypatch: pytest.MonkeyPatch, where: str, holds: bool
+) -> None:
+    """The snapshot of the writer shows both rows: the one that somebody has deleted since, and its own."""
+    if not holds:
+        monkeypatch.setattr(entries, "newest_version", lambda: "LIMIT 1")
+    index = indexed([(1, 1, "c")], where=where)
+    index.run()
+    writer = index.begin("REPEATABLE READ")
+    index.sql("DELETE FROM {t} WHERE id = 1")
+    assert index.by(writer, "INSERT INTO {t} (id, r, v) VALUES (1, 1, 'd')") == "ok"
     writer.execute("COMMIT")
     assert (index.differences() == []) is holds
 
