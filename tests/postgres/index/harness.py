@@ -218,8 +218,12 @@ class Indexed:
             case Publish():
                 self.truth = self.machine.execute(self.job, self.truth, plan).truth
             case Wait():
-                time.sleep(min(plan.for_s or 0.01, 0.01))
+                self.nap(plan)
         return plan
+
+    def nap(self, plan: Wait) -> None:
+        """What a runner does while it waits."""
+        time.sleep(min(plan.for_s or 0.01, 0.01))
 
     def run_until(self, done: Callable[[Indexed], bool]) -> None:
         """Take turns until that holds."""
