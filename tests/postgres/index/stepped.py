@@ -28,7 +28,7 @@ from tidefill.postgres.index.session import IndexSession
 from tidefill.postgres.server import PostgresServer
 
 CHUNK_ROWS = 2
-LOCK_MS, DEADLOCK_MS = 60, 300
+LOCK_MS, DEADLOCK_MS = 50, 200
 """The runner gives way before a user's session looks for a deadlock, as in production (200 ms and 1 s)."""
 
 Row = tuple[int, int]

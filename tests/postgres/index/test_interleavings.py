@@ -67,7 +67,10 @@ def _without_a_barrier(patch: pytest.MonkeyPatch) -> None:
 
 
 def _with_an_old_snapshot_at_the_cut_over(patch: pytest.MonkeyPatch) -> None:
+    """The lock of the table has to be waited for until a writer commits, however slow the machine is."""
     patch.setitem(LOCKING, "default_transaction_isolation", "repeatable read")
+    patch.setitem(LOCKING, "statement_timeout", "20s")
+    patch.setattr("tests.postgres.index.stage.LOCK_MS", 20_000)
 
 
 PLANTED = [
