@@ -176,10 +176,10 @@ class SteppedSession(IndexSession):
             yield connection
             self.gate("commit")
 
-    def locked(self, statement: str) -> bool:
+    def locked(self, statement: str, exclusive: str = "") -> bool:
         """The same, after a stop."""
         self.gate("lock")
-        return super().locked(statement)
+        return super().locked(statement, exclusive)
 
 
 class Runner(Stepped, Indexed):
