@@ -102,8 +102,6 @@ class SeveralMachine:
 
     def plan(self, job: Job, truth: Several, round: Round) -> Plan:
         """What one of the indexes needs next, beginning with the one after the last that had something to do."""
-        if job.life is Life.PAUSED:
-            return Wait(Reason.PAUSED)
         removal = self._plan_removal(job, truth)
         if isinstance(removal, Step):
             return removal
