@@ -15,7 +15,7 @@ from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.next_action import FillChunk, Validate
 from tidefill.indexes.states import Method, State
 from tidefill.ports.machine import Round, Step
-from tidefill.postgres.index import filling, looking, removal
+from tidefill.postgres.index import changes, filling, looking, removal
 from tidefill.postgres.index.machine import IndexMachine
 
 Make = Callable[..., Indexed]
@@ -332,7 +332,7 @@ def test_one_of_five_creators_installs(indexed: Make) -> None:  # Y15
     index.by(writer, "LOCK TABLE {t} IN ROW EXCLUSIVE MODE")
     machines = [index.another_machine() for _ in range(5)]
     writer.execute("COMMIT")
-    said = index.at_once([lambda one=one: one._install() for one in machines])  # type: ignore[misc]
+    said = index.at_once([lambda one=one: changes.installed(one.session, index.method) for one in machines])  # type: ignore[misc]
     assert said.count(("installed",)) == 1
     assert all(isinstance(one, (NotYet, tuple)) for one in said), said
     index.truth = index.machine.recover(index.job, None).truth
