@@ -198,8 +198,8 @@ def test_the_document_has_the_same_fields_for_all(
 
 FIELDS = [
     "appends", "at_once", "chunk_rows", "chunk_rows_fixed", "chunks", "columns", "hidden_columns", "how", "incremental",
-    "key", "kind", "name", "nodes", "notices", "reads", "reason", "recomputes", "rows", "slots_left", "sql",
-    "starts_empty", "strategy", "taken_whole", "waits_for", "walks", "whole_groups",
+    "key", "kind", "laid_out_by", "name", "nodes", "notices", "reads", "reason", "recomputes", "rows", "slots_left",
+    "sql", "starts_empty", "strategy", "taken_whole", "unique", "waits_for", "walks", "whole_groups",
 ]  # fmt: skip
 """Programs read them: one may be added, and none renamed."""
 

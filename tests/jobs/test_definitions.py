@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,8 @@ from tidefill.jobs.definitions import (
     IndexDefinition,
     IndexesDefinition,
     JobDefinition,
+    Kind,
+    LakeIndexDefinition,
     Part,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -29,7 +31,7 @@ from tidefill.jobs.definitions import (
     table_from_text,
     table_to_text,
 )
-from tidefill.jobs.wishes import ViewWish, same_wish, wish_for_replica, wish_of
+from tidefill.jobs.wishes import IndexWish, ViewWish, same_wish, wish_for_replica, wish_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -50,6 +52,10 @@ GROUPS = replace(JOIN, parts=(replace(JOIN.parts[0], group_columns=1), JOIN.part
 FULL = FullViewDefinition("SELECT v FROM u", (("v", "string"),), (replace(JOIN.parts[1], key=()),), (("ansi", "true"),))
 INDEX = IndexDefinition("shop.public.orders", "shop", ("lower(email)",), ("total",), "void", True, "initput", "{}")
 INDEXES = IndexesDefinition("shop.public.orders", "shop", ("a", "b"), (INDEX, replace(INDEX, unique=False)))
+LAKE_INDEX = LakeIndexDefinition(
+    **{each.name: getattr(VIEW, each.name) for each in fields(VIEW)}, order=("w",), indexed=("v",), include=("x",),
+    rows_with="v > 'ü'", unique=True,
+)  # fmt: skip
 ALL: tuple[JobDefinition, ...] = (REPLICA, ORDERS, VIEW, JOIN, GROUPS, FULL, stores.VIEW, stores.REPLICA)
 
 TEXTS = (Path(__file__).parent / "definitions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -67,7 +73,7 @@ def stored_in_fixtures(table: str) -> Iterator[str]:
 
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
-    for definition in (*ALL, INDEX, INDEXES):
+    for definition in (*ALL, INDEX, INDEXES, LAKE_INDEX):
         assert job_from_text(job_to_text(definition)) == definition
 
 
@@ -83,6 +89,15 @@ def test_an_index_is_not_taken_for_something_else_by_a_release_that_knows_none()
     assert '"form": 5' in job_to_text(nulls)
     for other in (nulls, replace(INDEX, unique=False), replace(INDEX, where=""), replace(INDEX, method="bulk"), ORDERS):
         assert wish_of(other) != wish_of(INDEX)
+
+
+def test_an_index_on_a_delta_table_is_no_view_to_a_release_that_knows_none() -> None:
+    assert '"form": 5' in job_to_text(LAKE_INDEX)
+    assert (LAKE_INDEX.kind, LAKE_INDEX.tables) == (Kind.INDEX, ("t",))
+    assert wish_of(LAKE_INDEX) == IndexWish("t", ("v",), ("x",), "v > 'ü'", True, "")
+    assert same_wish(wish_of(replace(LAKE_INDEX, walk=("id",))), LAKE_INDEX)  # type: ignore[arg-type]
+    for other in (VIEW, INDEX, replace(LAKE_INDEX, unique=False), replace(LAKE_INDEX, rows_with="")):
+        assert wish_of(other) != wish_of(LAKE_INDEX)
 
 
 def test_texts_are_the_same_byte_for_byte_as_ever() -> None:
@@ -152,7 +167,7 @@ def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
 
 
 def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
-    for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ())):
+    for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ()), (LAKE_INDEX, ("t",))):
         found = job_from_text(re.sub('"form": .', '"form": 6', job_to_text(definition)))
         assert isinstance(found, UnreadableDefinition)
         assert "has form 6, this release knows 5" in found.fact

@@ -21,6 +21,7 @@ from tidefill.errors import UpstreamReplaced
 from tidefill.jobs.definitions import (
     INPUT,
     FullViewDefinition,
+    LakeIndexDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
@@ -94,7 +95,8 @@ class Builder:
             check_columns(table.name, (*input_key, *definition.walk), empty.columns)
             derivation = row_wise(definition, empty)
             schema = derivation.nothing().schema
-        target = self.target(job, session, schema, definition.key)
+        order = definition.order if isinstance(definition, LakeIndexDefinition) else ()
+        target = self.target(job, session, schema, definition.key, order=order)
         return self.machine(target, {INPUT: upstream}, derivation, walked=[upstream], by_key=by_key)
 
     def _build_planned(
@@ -137,12 +139,18 @@ class Builder:
         return self.machine(target, upstreams, derivation)
 
     def target(
-        self, job: Job, session: SparkSession, schema: StructType, key: Sequence[str], rounded: Sequence[str] = ()
+        self,
+        job: Job,
+        session: SparkSession,
+        schema: StructType,
+        key: Sequence[str],
+        rounded: Sequence[str] = (),
+        order: Sequence[str] = (),
     ) -> DeltaTarget:
         """The table of the job's generation. `key`: the columns that identify a row. `rounded`: columns that are
-        compared only roughly."""
+        compared only roughly. `order`: columns by which the table is laid out."""
         path = self._warehouse.path(job, job.generation)
-        return DeltaTarget(session, path, schema, key, job.name, rounded=rounded, job_id=job.id)
+        return DeltaTarget(session, path, schema, key, job.name, rounded=rounded, order=order, job_id=job.id)
 
     def machine(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,24 +15,29 @@ from pyspark.sql.types import StructType
 from tidefill.delta.build import Builder, columns_of
 from tidefill.delta.explain_result import Explained
 from tidefill.delta.inputs import Input, Tables, frozen, row_wise, typed, visible
+from tidefill.delta.layout import layout_notices
 from tidefill.delta.refusals import as_input, refuse_columns, refuse_incomparable, refuse_maps, refuse_names
-from tidefill.delta.walk import Walk
+from tidefill.delta.walk import Walk, along
 from tidefill.errors import BadSql, UnknownTable, UnsupportedQuery
 from tidefill.jobs.definitions import (
     FullViewDefinition,
+    LakeIndexDefinition,
     Part,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
 )
+from tidefill.jobs.wishes import IndexWish
 from tidefill.spark.compiling import Compiled, Known, analyzed, parsed, understood
 from tidefill.spark.compiling import compiled as compile_query
+from tidefill.spark.coverage import key_types
 from tidefill.spark.derive_rows import RowWise
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.spark.session import Semantics
 from tidefill.views.plan.drivers import Drivers, choose
 from tidefill.views.plan.plan import ViewPlan
 from tidefill.views.reading.full import repeatable, tables_of
+from tidefill.views.reading.index_query import index_query
 from tidefill.views.reading.lexer import read
 from tidefill.views.reading.names import columns_named
 from tidefill.views.reading.rowwise import Item, RowQuery, Star, parse_row_query
@@ -70,7 +76,26 @@ class Definer:
             query = parse_row_query(sql)
         except UnsupportedQuery:
             return self._explain_planned(find, sql)
-        table = find(query.table)
+        return self._explain_row_wise(find(query.table), sql, query)
+
+    def explain_index(self, table: Input, wish: IndexWish) -> Explained:
+        """An index: a view of its key, the table's key and included columns, walked and laid out by its key."""
+        asked = index_query(table.name, self._tables.shown(table).fieldNames(), table.key, wish)
+        found = self._explain_row_wise(table, asked.sql, asked.query, asked.lead)
+        key_types(found.schema, asked.order)
+        view = found.definition
+        assert isinstance(view, RowViewDefinition), "an index is a view, row by row"
+        known = {each.name: getattr(view, each.name) for each in fields(view)}
+        definition = LakeIndexDefinition(
+            **known, order=asked.order, indexed=wish.columns, include=wish.include, rows_with=wish.where,
+            unique=wish.unique,
+        )  # fmt: skip
+        notices = (*found.notices, *layout_notices(definition, found.schema))
+        return replace(found, definition=definition, notices=notices)
+
+    def _explain_row_wise(self, table: Input, sql: str, query: RowQuery, lead: Sequence[str] = ()) -> Explained:
+        """A query over one table, row by row. `lead`: the columns of the table that its walk shall begin with, if that
+        matters."""
         self._refuse_unknown_functions(query.functions)
         items = _expanded(query, self._tables.shown(table))
         session = self._tables.session_with(Semantics.of(self._tables.spark).to_json())
@@ -92,7 +117,7 @@ class Definer:
                 query.where, tuple(reads), semantics, tuple(known) if reads else (),
             )  # fmt: skip
 
-        return self._explained(table, define, schema, reads, query.notices)
+        return self._explained(table, define, schema, reads, query.notices, lead)
 
     def _explain_planned(self, find: Find, sql: str) -> Explained:
         semantics = Semantics.of(self._tables.spark)
@@ -182,11 +207,15 @@ class Definer:
         schema: StructType,
         reads: Sequence[str] = (),
         notices: tuple[str, ...] = (),
+        lead: Sequence[str] = (),
     ) -> Explained:
         """A job over one input. `define`: the definition, given the walk and all columns of the input. `schema`: what
-        the user sees. `reads`: the input's columns that are needed; none: all."""
+        the user sees. `reads`: the input's columns that are needed; none: all. `lead`: what the walk begins with."""
         frame, detail = self._tables.empty(table, self._tables.spark), self._tables.detail_of(table)
         walk, size = self._tables.walk(table, detail), self._tables.size(table, detail)
+        if lead:
+            key_types(frame.schema, lead)
+            walk = along(walk, lead, table.key, one_file=detail is None or detail["numFiles"] <= 1)
         refuse_maps(frame.schema, reads or frame.columns)
         definition = define(walk, frame.columns)
         with as_input("the query cannot be kept fresh over the columns that it reads", UnsupportedQuery):

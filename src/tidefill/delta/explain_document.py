@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from tidefill.jobs.amounts import size_text
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     Kind,
     LakeDefinition,
+    LakeIndexDefinition,
     OverOne,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tidefill.delta.explain_result import Explained
     from tidefill.views.plan.plan_text import Node
 
+UNIQUE = "unique: no write is refused, and keys of several rows are a condition of the index"
 AT_ONCE = "at once, by one query over all rows"
 RECOMPUTED = "in place of a step, where that took less time before (refresh = auto)"
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica", Kind.INDEX.value: "index"}
@@ -69,7 +71,7 @@ class Explanation:
     rows, by the query over all of them, so there is nothing to append or to merge. `appends`: each chunk is appended,
     and not merged. `starts_empty`: before the first chunk the view has no rows. `whole_groups`: no chunk cuts a group.
     `slots_left`: replication slots of the server, if it takes one. `waits_for`: what has to be live before it can
-    begin. `sql`: if it was asked for."""
+    begin. `sql`: if it was asked for. `laid_out_by`, `unique`: of an index, the columns of its key."""
 
     name: str
     kind: str
@@ -97,6 +99,8 @@ class Explanation:
     chunks: int | None
     notices: tuple[str, ...]
     sql: str | None
+    laid_out_by: tuple[str, ...] = ()
+    unique: bool = False
 
 
 def explanation(name: str, explained: Explained, settings: Settings, *, with_sql: bool) -> Explanation:
@@ -136,7 +140,14 @@ def explanation(name: str, explained: Explained, settings: Settings, *, with_sql
         chunks=cut.chunks,
         notices=explained.notices,
         sql=_generated(explained) if with_sql else None,
+        **_of_index(definition),
     )
+
+
+def _of_index(definition: LakeDefinition) -> dict[str, Any]:
+    if not isinstance(definition, LakeIndexDefinition):
+        return {}
+    return {"laid_out_by": definition.order, "unique": definition.unique}
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +305,8 @@ def facts(told: Explanation, definition: LakeDefinition) -> Iterator[tuple[str, 
         yield "replication slots", f"it takes one; the server has {told.slots_left} left"
     yield "columns", ", ".join(f"{column.name} {column.type}" for column in told.columns)
     yield "key", key_text(definition)
+    if told.laid_out_by:
+        yield "laid out by", ", ".join(told.laid_out_by) + (f" ({UNIQUE})" if told.unique else "")
     if told.hidden_columns:
         yield "hidden columns", ", ".join(told.hidden_columns)
     yield "kept fresh", kept_fresh(told.how, told.reason) if told.incremental else told.how

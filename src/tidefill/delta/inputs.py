@@ -18,6 +18,7 @@ from tidefill.errors import InvalidSetting, UpstreamUnfit
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     LakeDefinition,
+    LakeIndexDefinition,
     OverOne,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -179,11 +180,12 @@ def row_wise(definition: OverOne, empty: DataFrame) -> RowWise:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return RowWise(empty, None, definition.key, table=definition.input)
         case RowViewDefinition():
+            order = definition.order if isinstance(definition, LakeIndexDefinition) else ()
             check_columns(definition.input, definition.reads, empty.columns)
             narrow = empty.select(*map(quoted, definition.reads)) if definition.reads else empty
             return RowWise(
                 narrow, dict(definition.columns) or None, definition.key, where=definition.where,
-                alias=definition.alias, text=definition.sql, table=definition.input,
+                alias=definition.alias, text=definition.sql, table=definition.input, order=order,
             )  # fmt: skip
         case never:
             assert_never(never)

@@ -34,10 +34,12 @@ from tidefill.delta import catalog
 from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_keys, several_changes
 from tidefill.delta.comparing import FOUND, WANTED, compared
 from tidefill.delta.history import wall_clock_s
+from tidefill.delta.layout import Layout
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
 from tidefill.delta.small_target import SmallTarget
 from tidefill.delta.tidying import Tidying
+from tidefill.delta.touched_keys import TouchedKeys
 from tidefill.errors import (
     KeyNotUnique,
     RetryLater,
@@ -83,8 +85,8 @@ class _Counted:
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
     settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
-    digits. Without a key it is only ever replaced. `job_id`: the job whose earlier views in the catalog it may
-    replace."""
+    digits. Without a key it is only ever replaced. `order`: columns by which its files are laid out. `job_id`: the job
+    whose earlier views in the catalog it may replace."""
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class DeltaTarget:
         name: str,
         *,
         rounded: Sequence[str] = (),
+        order: Sequence[str] = (),
         job_id: str = "",
         now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
@@ -109,7 +112,10 @@ class DeltaTarget:
         self._rounded = tuple(rounded)
         self._job_id = job_id
         self._is_published = False
-        self._tidying = Tidying(session, path, self._log, now_s)
+        self._layout = Layout(tuple(order)) if order else None
+        self._touched = TouchedKeys(order)
+        self._clustering = "" if self._layout is None else self._layout.clause(schema)
+        self._tidying = Tidying(session, path, self._log, now_s, clustered=bool(self._clustering))
         self.resources: tuple[Resource, ...] = (Resource("path", path), Resource("view", f"{name}@{path}"))
 
     @property
@@ -199,28 +205,29 @@ class DeltaTarget:
     def commit(self, write: TargetWrite[DataFrame], payload: Payload) -> None:
         """One commit; the change set of a MERGE is evaluated once and kept while it is counted and written."""
         if payload.planned_on == NO_TABLE:
-            if not isinstance(write, Merge):
-                self._write(_bare(write.rows), "error", payload)
+            if not isinstance(write, Merge) and not self._clustering:
+                self._write_all(_bare(write.rows), "error", payload)
                 return
             self._make()
         self._refuse_missing()
         match write:
             case Append(rows):
-                self._write(rows, "append", payload)
+                self._write_all(rows, "append", payload)
             case Replace(rows):
-                self._write(rows, "overwrite", payload)
+                self._write_all(rows, "overwrite", payload)
             case Merge():
                 self._merge(write, payload)
             case never:
                 assert_never(never)
 
     def _make(self) -> None:
-        """The empty table, for a MERGE needs one."""
+        """The empty table, for a MERGE needs one, and only a statement can say how its files are laid out."""
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
         columns = self._schema.toDDL()
         with translated():
             self._spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta TBLPROPERTIES ({properties})"
+                f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta{self._clustering} "
+                f"TBLPROPERTIES ({properties})"
             )
 
     def tidy(self, *, read: bool, vacuum: bool) -> None:
@@ -229,6 +236,13 @@ class DeltaTarget:
             self._tidying.optimize()
             if vacuum and self._tidying.vacuum_is_due():
                 self._tidying.vacuum(read=read)
+
+    def _write_all(self, rows: DataFrame, mode: str, payload: Payload) -> None:
+        """Any number of rows, in the order in which the files shall lie."""
+        if self._layout is None:
+            self._write(rows, mode, payload)
+        else:
+            self._write(self._layout.ordered(rows), mode, payload, self._layout.options)
 
     def _write(self, rows: DataFrame, mode: str, payload: Payload, options: Mapping[str, str] = NO_OPTIONS) -> None:
         """In the mode "error" it makes the table."""
@@ -240,7 +254,7 @@ class DeltaTarget:
             (
                 unmarked.write.format("delta")
                 .mode(mode)
-                .options(**PROPERTIES if mode == "error" else options)
+                .options(**options, **PROPERTIES if mode == "error" else NO_OPTIONS)
                 .option("txnAppId", payload.generation_uuid)
                 .option("txnVersion", payload.state.step)
                 .option("userMetadata", payload_to_text(payload))
@@ -252,6 +266,7 @@ class DeltaTarget:
         kept while its keys are collected and its rows are written."""
         with self._translated(), small_step(write.changes.sparkSession, write.few):
             self._follow(write.changes.drop(MARK).schema)
+            self._touched.collect(write.touched, self._schema)
             change = self._small.changed(write.changes, self._schema) if write.few and write.exact else None
             if change is None:
                 self._merge_by_key(write, payload)
@@ -302,7 +317,7 @@ class DeltaTarget:
         if adds or not keys.keys:
             self._write(changes, "append", carried)
             return True
-        predicate = keys.predicate()
+        predicate = self._touched.narrowed(keys.predicate())
         if predicate is None:
             return False
         if exact and keys.only_deletes:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
+from tidefill.delta.layout import optimize_settings
 from tidefill.delta.log.survey import RETENTION
 from tidefill.delta.log.table_log import TableLog
 from tidefill.spark.names import table_at
@@ -30,16 +31,21 @@ VACUUMS = ("VACUUM START", "VACUUM END")
 class Tidying:
     """Of the table at a path, whose log this is."""
 
-    def __init__(self, spark: SparkSession, path: str, log: TableLog, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, spark: SparkSession, path: str, log: TableLog, now_s: Callable[[], float], *, clustered: bool = False
+    ) -> None:
+        """`clustered`: its files are kept in an order."""
         self._spark = spark
         self._table = table_at(path)
         self._log = log
         self._now_s = now_s
+        self._clustered = clustered
         self._vacuumed_s = 0.0
 
     def optimize(self) -> None:
         """Small files become few. The commit carries nothing, and leaves the rows what they are."""
-        with having_set(self._spark, OPTIMIZE_SETTINGS):
+        settings = optimize_settings(self._log.all()) if self._clustered else OPTIMIZE_SETTINGS
+        with having_set(self._spark, settings):
             self._spark.sql(f"OPTIMIZE {self._table}").collect()
 
     def vacuum_is_due(self) -> bool:

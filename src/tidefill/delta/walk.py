@@ -49,6 +49,15 @@ def choose_walk(spark: SparkSession, frame: DataFrame, detail: Row, key: Sequenc
     return _by_overlap(_overlaps(spark, frame, key), key)
 
 
+def along(usual: Walk, lead: Sequence[str], key: Sequence[str], *, one_file: bool) -> Walk:
+    """The walk along these columns, of a table that would be walked as `usual`: for an index, which appends chunks in
+    the order of its own key."""
+    wanted = _with_key(lead, key)
+    if usual.columns[: len(lead)] == tuple(lead):
+        return Walk(wanted, f"the key of the index; {usual.reason}", usual.clustered)
+    return Walk(wanted, "the key of the index, so that chunks are appended in its order", one_file)
+
+
 def _by_overlap(overlaps: dict[str, float], key: Sequence[str]) -> Walk:
     best = min(overlaps, key=lambda name: overlaps[name] - (KEY_BONUS if name == key[0] else 0.0))
     share = f"{overlaps[best]:.0%} of its files overlap"

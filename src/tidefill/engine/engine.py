@@ -39,6 +39,7 @@ from tidefill.jobs.definitions import (
     IndexDefinition,
     IndexesDefinition,
     LakeDefinition,
+    LakeIndexDefinition,
     OnServer,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -120,7 +121,7 @@ class Engine:
         self._lakes = Lakes(spark, warehouse, self._databases, starting, catalog_lasts=catalog_lasts)
         self._inputs = Inputs(self._store, self._databases, self._lakes.lake)
         self._clock = SystemClock()
-        self._indexes = IndexJobs(self._store, self._databases, self._clock)
+        self._indexes = IndexJobs(self._store, self._databases, self._clock, self._inputs, self._lakes.lake)
         self._removers = Removers(warehouse, self._databases, self._lakes, self._indexes)
         self._log = Log(_made(folder))
 
@@ -238,13 +239,16 @@ class Engine:
         if_not_exists: bool = False,
         **settings: Any,
     ) -> Job:
-        """A global index over a table of PostgreSQL, `connection.schema.table`, across all of its partitions. Columns,
-        or expressions in parentheses, and `where` are SQL of that server. Settings: `rate_limit`, `chunk_rows`."""
+        """An index on a table of PostgreSQL, `connection.schema.table`, across all of its partitions: columns, or
+        expressions in parentheses, and `where` are SQL of that server, and `rate_limit` and `chunk_rows` are settings.
+        Or on a Delta table: a view that is laid out by the index's key, with the settings of a view."""
         key, more, nulls = names_of(columns), names_of(include), nulls_not_distinct
         wish = self._indexes.wish(on, key, more, where, method, unique=unique, nulls_not_distinct=nulls)
         job = self._attached(name, wish, if_not_exists)
         if job is not None:
             return job
+        if not wish.method:
+            return self._create(name, wish, self._indexes.explain_lake(on, wish, settings), settings)
         return self._created(self._indexes.explain(name, on, wish, settings), settings)
 
     def explain_index(
@@ -259,10 +263,13 @@ class Engine:
         where: str = "",
         method: str = BULK,
         **settings: Any,
-    ) -> ExplainedIndex:
-        """What `create_index` would do: method and why, states, locks, cost of a written row."""
+    ) -> ExplainedIndex | Explained:
+        """What `create_index` would do: on a server method and why, states, locks, cost of a written row; on a Delta
+        table the same as of a view."""
         key, more, nulls = names_of(columns), names_of(include), nulls_not_distinct
         wish = self._indexes.wish(on, key, more, where, method, unique=unique, nulls_not_distinct=nulls)
+        if not wish.method:
+            return self._indexes.explain_lake(on, wish, settings)
         return self._indexes.explain(name, on, wish, settings)
 
     def create_indexes(
@@ -302,10 +309,9 @@ class Engine:
             self._store.add_event(row.id, self._clock.now_s(), f"{NOTICE}{notice}")
         return Job(self, row.id, row.name)
 
-    def is_of_table(self, definition: OnServer, table: str) -> bool:
+    def is_of_table(self, definition: OnServer | LakeIndexDefinition, table: str) -> bool:
         """Whether the index is on that table; an empty name means any."""
-        source = self._databases.source(table)
-        return not table or (source is not None and source.name == definition.input)
+        return self._indexes.is_of_table(definition, table)
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""

@@ -1,23 +1,24 @@
-"""Jobs of an engine that are indexes on a server. None of them needs Spark."""
+"""Jobs of an engine that are indexes: on a server, which need no Spark, and on Delta tables, which are views."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidefill.engine.tables import names_of
-from tidefill.errors import BadInput, UnknownJob, WrongState
+from tidefill.errors import BadInput, InvalidSetting, UnknownJob, WrongState
 from tidefill.extras import with_extra
 from tidefill.jobs import graph
 from tidefill.jobs.definitions import (
     IndexDefinition,
     IndexesDefinition,
     JobDefinition,
+    LakeIndexDefinition,
     OnServer,
     job_from_text,
     job_to_text,
@@ -26,7 +27,7 @@ from tidefill.jobs.graph import definition_of
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Settings, name_key
-from tidefill.jobs.settings import changed_settings, check_use_of_index
+from tidefill.jobs.settings import changed_settings, check_use, check_use_of_index
 from tidefill.jobs.wishes import IndexesWish, IndexWish
 from tidefill.ports.clock import Clock
 from tidefill.ports.machine import Machine, Retiring
@@ -34,6 +35,9 @@ from tidefill.postgres.connections import Databases
 from tidefill.store.sql_store import SqlStore
 
 if TYPE_CHECKING:
+    from tidefill.delta.explain_result import Explained
+    from tidefill.engine.inputs import Inputs
+    from tidefill.engine.lakes import Lake
     from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
     from tidefill.postgres.index.jobs import Indexes
 
@@ -46,12 +50,16 @@ IndexWords: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 class IndexJobs:
-    """The indexes of a store."""
+    """The indexes of a store. `lake` starts Spark if it has to."""
 
-    def __init__(self, store: SqlStore, databases: Databases, clock: Clock) -> None:
+    def __init__(
+        self, store: SqlStore, databases: Databases, clock: Clock, inputs: Inputs, lake: Callable[[], Lake]
+    ) -> None:
         self._store = store
         self._databases = databases
         self._clock = clock
+        self._inputs = inputs
+        self._lake = lake
 
     @cached_property
     def _indexes(self) -> Indexes:
@@ -70,14 +78,29 @@ class IndexJobs:
         unique: bool,
         nulls_not_distinct: bool = False,
     ) -> IndexWish:
-        """What a user asks for. Raises BadInput if the table is not of a connection."""
-        source = self._indexes.source(on)
+        """What a user asks for: on a table of a connection, or else on a Delta table."""
+        source = self._databases.source(on)
+        if source is None and method != BULK:
+            hint = "Leave it out, or name a table of a server: connection.schema.table."
+            raise InvalidSetting(f"method is for indexes on a server, and {on} is not of a connection", hint=hint)
+        if source is None and nulls_not_distinct:
+            hint = "Leave it out: no two NULLs of a Delta table are equal."
+            raise InvalidSetting("NULLS NOT DISTINCT is for indexes on a server", hint=hint)
+        table, method = (on, "") if source is None else (source.name, method)
         return IndexWish(
-            name_key(source.name), tuple(columns), tuple(include), where, unique, method, nulls_not_distinct
+            name_key(table), tuple(columns), tuple(include), where, unique, method, nulls_not_distinct
         )  # fmt: skip
 
+    def explain_lake(self, on: str, wish: IndexWish, settings: Mapping[str, Any]) -> Explained:
+        """What CREATE would make on a Delta table. Raises the first reason why it cannot be made."""
+        changed_settings(Settings(), settings)
+        self._inputs.refuse_unknown_connection(on)
+        explained = self._lake().definer.explain_index(self._inputs.keyed((on,)), wish)
+        check_use(explained.definition, settings)
+        return explained
+
     def explain(self, name: str, on: str, wish: IndexWish, settings: Mapping[str, Any]) -> ExplainedIndex:
-        """What CREATE would make. Raises the first reason why it cannot be made."""
+        """What CREATE would make on a server. Raises the first reason why it cannot be made."""
         changed_settings(Settings(), settings)
         check_use_of_index(settings)
         return self._indexes.explain(name, on, wish)
@@ -124,6 +147,13 @@ class IndexJobs:
     def _free_name(self, table: str) -> str:
         names = (f"{table}_indexes{f'_{number}' if number else ''}" for number in count())
         return next(name for name in names if self._store.find(name) is None and self._store.table(name) is None)
+
+    def is_of_table(self, definition: OnServer | LakeIndexDefinition, table: str) -> bool:
+        """Whether the index is on that table; an empty name means any."""
+        source = self._databases.source(table)
+        if source is not None:
+            return source.name == definition.input
+        return not table or name_key(table) == name_key(definition.input)
 
     def create(self, explained: ExplainedIndex | ExplainedIndexes, settings: Mapping[str, Any]) -> tuple[Job, bool]:
         """The job's row, and whether it is a new one."""

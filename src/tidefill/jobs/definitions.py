@@ -20,9 +20,9 @@ from typing import Any, ClassVar, TypeAlias, assert_never
 from tidefill.errors import StoreUnreadable
 
 FORM = 5
-"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes, 5 has
-several in one job, and NULLS NOT DISTINCT. What needs nothing of a form is written in an older one, which older
-releases read."""
+"""The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes on a server, 5
+has several of them in one job, NULLS NOT DISTINCT, and indexes on Delta tables. What needs nothing of a form is written
+in an older one, which older releases read."""
 
 PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
@@ -120,6 +120,20 @@ class RowViewDefinition:
     def tables(self) -> Names:
         """The names of ours that it reads."""
         return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeIndexDefinition(RowViewDefinition):
+    """An index on a Delta table. It is a view, row by row, of the index's key, the input's key and included columns.
+    `order`: the output columns that form the index's key, by which the target is laid out. `indexed`, `include`,
+    `rows_with`: columns, included columns and condition as the user wrote them."""
+
+    order: Names = ()
+    indexed: Names = ()
+    include: Names = ()
+    rows_with: str = ""
+    unique: bool = False
+    kind: ClassVar[Kind] = Kind.INDEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +318,8 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
     match job:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return 1, {"sql": job.input, "input_key": job.key, "walk": job.walk}
+        case LakeIndexDefinition():
+            return 5, {}
         case RowViewDefinition():
             return 1, {}
         case PlannedViewDefinition():
@@ -340,6 +356,8 @@ def _job(data: dict[str, Any]) -> JobDefinition:
         case Kind.VIEW:
             return _view(data, key, semantics)
         case Kind.INDEX:
+            if not data["connection"]:
+                return _lake_index(data, key, semantics)
             return _indexes(data) if "indexes" in data else _index(data)
         case never:
             assert_never(never)
@@ -365,6 +383,14 @@ def _indexes(data: dict[str, Any]) -> IndexesDefinition:
     return IndexesDefinition(str(data["input"]), str(data["connection"]), _names(data["names"]), indexes)
 
 
+def _lake_index(data: dict[str, Any], key: Names, semantics: Pairs) -> LakeIndexDefinition:
+    order, indexed, include = (_names(data[name]) for name in ("order", "indexed", "include"))
+    return LakeIndexDefinition(
+        **_row_view(data, key, semantics), order=order, indexed=indexed, include=include,
+        rows_with=str(data["rows_with"]), unique=bool(data["unique"]),
+    )  # fmt: skip
+
+
 def _view(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:
     parts = tuple(map(_part, data.get("parts", ())))
     sql, columns = str(data["sql"]), _pairs(data["columns"])
@@ -376,10 +402,15 @@ def _view(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:
         if not any(part.walk for part in parts):
             raise ValueError("no part is walked")
         return PlannedViewDefinition(sql, key, columns, parts, semantics)
+    return RowViewDefinition(**_row_view(data, key, semantics))
+
+
+def _row_view(data: dict[str, Any], key: Names, semantics: Pairs) -> dict[str, Any]:
+    """The fields of a view, row by row."""
     names = {name: _names(data[name]) for name in ("input_key", "walk", "reads")}
-    texts = {name: str(data[name]) for name in ("input", "walk_reason", "alias", "where")}
-    known = _names(data.get("known", ()))
-    return RowViewDefinition(sql=sql, key=key, columns=columns, semantics=semantics, known=known, **names, **texts)  # type: ignore[arg-type]
+    texts = {name: str(data[name]) for name in ("sql", "input", "walk_reason", "alias", "where")}
+    more = {"columns": _pairs(data["columns"]), "known": _names(data.get("known", ()))}
+    return {**names, **texts, **more, "key": key, "semantics": semantics}
 
 
 def _part(data: dict[str, Any]) -> Part:

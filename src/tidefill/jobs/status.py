@@ -22,7 +22,8 @@ from tidefill.core.step import StepKind
 from tidefill.core.version import Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.errors import StateUnreadable, StoreUnreadable
-from tidefill.jobs.definitions import Kind, UnreadableDefinition, job_from_text
+from tidefill.jobs.definitions import UnreadableDefinition, job_from_text
+from tidefill.jobs.graph import is_index
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.plain_json import plain
@@ -173,9 +174,9 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
         seen_s=_age_s(progress, now_s),
         log_bytes=progress.log_bytes if progress else None,
         doing=doing,
-        phase=_phase(row) if kind == Kind.INDEX.value else "",
+        phase=_phase(row) if is_index(row) else "",
         parts=row.parts if row.part_names else (),
-        condition=_condition(row) if kind == Kind.INDEX.value else "",
+        condition=_condition(row) if is_index(row) else "",
     )
 
 

@@ -10,6 +10,7 @@ from tidefill.jobs.definitions import (
     IndexDefinition,
     IndexesDefinition,
     JobDefinition,
+    LakeIndexDefinition,
     Names,
     PlannedViewDefinition,
     ReplicaDefinition,
@@ -37,7 +38,8 @@ class ViewWish:
 
 @dataclass(frozen=True, slots=True)
 class IndexWish:
-    """An index of what has that name, as names are compared, over these columns."""
+    """An index of what has that name, as names are compared, over these columns. `method`: how one on a server is
+    filled; empty for one on a Delta table."""
 
     input_key: str
     columns: Names
@@ -64,6 +66,9 @@ def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return wish_for_replica(definition.input)
+        case LakeIndexDefinition():
+            wanted = definition.indexed, definition.include, definition.rows_with, definition.unique
+            return IndexWish(name_key(definition.input), *wanted, method="")
         case RowViewDefinition() | PlannedViewDefinition():
             return ViewWish(definition.sql, full=False)
         case FullViewDefinition():

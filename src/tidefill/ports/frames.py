@@ -38,13 +38,15 @@ class Append(Generic[F]):
 class Merge(Generic[F]):
     """One row a key, marked I, U or D. `exact`: the marks say what each change will do, so the target counts them
     before it writes and puts the counts into the payload. `lead`, `few`: as of `Halves`. `read`: other jobs read the
-    target's changes, so a row that stays as it is must not be written again."""
+    target's changes, so a row that stays as it is must not be written again. `touched`: of an index, the keys that the
+    changed rows had and have, each at least once."""
 
     changes: F
     exact: bool
     lead: tuple[int, int] | None = None
     few: bool = False
     read: bool = False
+    touched: F | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ SIDE = "__tf_side"
 class RowWise:
     """`columns`: the output's columns, each an expression over the input, which they may call `alias`; None: those that
     the input has, whatever they are then. `where`: which rows it takes. `key` names the output columns that identify a
-    row. `text`: the query as the user wrote it, over `table`; empty for a copy."""
+    row. `text`: the query as the user wrote it, over `table`; empty for a copy. `order`: of an index, the output
+    columns that are its own key."""
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class RowWise:
         alias: str = "",
         text: str = "",
         table: Table = "",
+        order: Sequence[str] = (),
     ) -> None:
         self._empty = empty
         self._columns = None if columns is None else dict(columns)
@@ -45,6 +47,7 @@ class RowWise:
         self._alias = alias
         self._text = text
         self._table = table
+        self._order = tuple(order)
         self.shape = Shape(tables={INPUT: INPUT}, walked=(INPUT,))
 
     def derive(self, rows: DataFrame) -> DataFrame:
@@ -95,13 +98,21 @@ class RowWise:
             return self._by_key(half)
         added = self.derive(half.added)
         if not half.removes:
-            return Merge(added.withColumn(MARK, f.lit("I")), exact=True, few=half.few)
-        columns = added.columns
-        joined = self._side_by_side(self.derive(half.removed), added).where(~same((SIDE, *columns)))
+            touched = self._touched(added)
+            return Merge(added.withColumn(MARK, f.lit("I")), exact=True, few=half.few, touched=touched)
+        columns, removed = added.columns, self.derive(half.removed)
+        joined = self._side_by_side(removed, added).where(~same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
         now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]
-        return Merge(joined.select(*now, mark.alias(MARK)), exact=True, few=half.few)
+        touched = self._touched(removed, added)
+        return Merge(joined.select(*now, mark.alias(MARK)), exact=True, few=half.few, touched=touched)
+
+    def _touched(self, *outputs: DataFrame) -> DataFrame | None:
+        """The index keys of these outputs; None if it is no index."""
+        if not self._order:
+            return None
+        return reduce(DataFrame.union, (rows.select(*map(quoted, self._order)) for rows in outputs))
 
     def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame]:
         """Where only the keys of changed rows are known, which is enough for a copy: whatever has such a key goes, or

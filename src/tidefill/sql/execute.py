@@ -27,6 +27,7 @@ from tidefill.jobs.definitions import (
     IndexesDefinition,
     JobDefinition,
     Kind,
+    LakeIndexDefinition,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
@@ -37,6 +38,7 @@ from tidefill.jobs.row import Settings
 from tidefill.jobs.settings import INCREMENTAL, check_setting_names
 from tidefill.jobs.sql_names import quoted
 from tidefill.jobs.status import UNKNOWN, Status
+from tidefill.postgres.index.explain import ExplainedIndex
 from tidefill.sql.indexes import (
     backfill_indexes,
     defined,
@@ -283,8 +285,11 @@ def _does(status: Status) -> Iterator[tuple[str, object]]:
 
 def _job(job: Job) -> Result:
     status = job.status()
-    known = [] if status.kind == UNKNOWN else [*_defined(job.definition())]
-    rows = [*known, *_stands(status), *_set(status), *part_rows(status), *_split_rows(status), *_recent(job)]
+    definition = None if status.kind == UNKNOWN else job.definition()
+    known = [] if definition is None else [*_defined(definition)]
+    on_server = isinstance(definition, (IndexDefinition, IndexesDefinition))
+    stands = [*_stands(status), *_set(status, on_server), *part_rows(status), *_split_rows(status)]
+    rows = [*known, *stands, *_recent(job)]
     return Result(FACTS, (("job", job.name), *(row for row in rows if row[1] is not None)))
 
 
@@ -293,6 +298,11 @@ def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
             yield "reads", definition.input
+        case LakeIndexDefinition():
+            yield from defined(definition)
+            yield "primary key", key_text(definition)
+            yield from walk_facts(definition)
+            return
         case RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
             yield "reads", ", ".join(definition.tables)
             yield "query", definition.sql
@@ -331,14 +341,15 @@ def _stands(status: Status) -> Iterator[tuple[str, object]]:
         yield "hint", status.failure.hint or None
 
 
-def _set(status: Status) -> Iterator[tuple[str, object]]:
+def _set(status: Status, on_server: bool) -> Iterator[tuple[str, object]]:
+    """`on_server`: it is an index on a server."""
     settings = status.settings
-    is_index = status.kind == Kind.INDEX.value
-    if not is_index:
+    if not on_server:
         yield "parallelism", settings.parallelism
     yield "rate_limit", "NONE" if settings.rate_limit is None else settings.rate_limit
-    yield "chunk_rows", _chunk_rows(status)
-    if is_index:
+    usual = "50,000, or 5,000 of initput" if on_server else "by the time that one takes"
+    yield "chunk_rows", usual if settings.chunk_rows is None else settings.chunk_rows
+    if on_server:
         timeout_s = settings.wait_timeout_s
         yield "wait_timeout", "NONE" if timeout_s is None else seconds_text(timeout_s)
         yield "abort_waiting", settings.abort_waiting
@@ -353,11 +364,6 @@ def _set(status: Status) -> Iterator[tuple[str, object]]:
         yield "wal_budget", _size(settings.wal_budget)
         yield "wal_limit", _size(settings.wal_limit)
     yield "paused", status.pause
-
-
-def _chunk_rows(status: Status) -> object:
-    usual = "50,000, or 5,000 of initput" if status.kind == Kind.INDEX.value else "by the time that one takes"
-    return usual if status.settings.chunk_rows is None else status.settings.chunk_rows
 
 
 def _size(size: int | None) -> str:
@@ -411,8 +417,10 @@ def _explain(engine: Engine, create: Create, with_sql: bool) -> Result:
     settings = _create_settings(create)
     match create:
         case CreateIndex():
-            index = engine.explain_index(create.name, **index_words(create), **settings)
-            return Result(FACTS, tuple(index.facts()), document=index.document())
+            found = engine.explain_index(create.name, **index_words(create), **settings)
+            if isinstance(found, ExplainedIndex):
+                return Result(FACTS, tuple(found.facts()), document=found.document())
+            explained = found
         case CreateIndexes():
             indexes = engine.explain_indexes(create.name, **indexes_words(create), **settings)
             return Result(FACTS, tuple(indexes.facts()), document=indexes.document())

@@ -1,4 +1,4 @@
-"""Statements about indexes on a server: what a person is told of them."""
+"""Statements about indexes: what a person is told of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 from tidefill.engine.engine import Engine
 from tidefill.engine.job import Job
-from tidefill.jobs.definitions import IndexDefinition, IndexesDefinition, OnServer
+from tidefill.jobs.definitions import IndexDefinition, IndexesDefinition, LakeIndexDefinition, OnServer
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import PartReport
 from tidefill.jobs.status import Status, percent
 from tidefill.sql.result import Result, Until, waits
 from tidefill.sql.statements import CreateIndex, CreateIndexes, IndexPart
+
+KINDS = (IndexDefinition, IndexesDefinition, LakeIndexDefinition)
 
 
 def index_words(statement: CreateIndex) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def backfill_indexes(engine: Engine, table: str) -> Result:
     return Result(message=f"{job.name}: begun", jobs=(job,), until=Until.LIVE)
 
 
-def defined(definition: OnServer) -> Iterator[tuple[str, object]]:
+def defined(definition: OnServer | LakeIndexDefinition) -> Iterator[tuple[str, object]]:
     """What was created."""
     yield "on", definition.input
     if isinstance(definition, IndexesDefinition):
@@ -49,16 +51,25 @@ def defined(definition: OnServer) -> Iterator[tuple[str, object]]:
             yield f"index {name}", _key(index)
         yield "method", definition.indexes[0].method
         return
-    yield "key", ", ".join(definition.columns)
+    yield "key", ", ".join(_indexed(definition))
     yield "unique", _unique(definition)
     yield "included columns", ", ".join(definition.include) or None
+    if isinstance(definition, LakeIndexDefinition):
+        yield "rows with", definition.rows_with or None
+        return
     yield "rows with", definition.where or None
     yield "method", definition.method
 
 
-def _unique(definition: IndexDefinition) -> bool | str:
+def _indexed(definition: IndexDefinition | LakeIndexDefinition) -> tuple[str, ...]:
+    """The columns of the key, as the user wrote them."""
+    return definition.columns if isinstance(definition, IndexDefinition) else definition.indexed
+
+
+def _unique(definition: IndexDefinition | LakeIndexDefinition) -> bool | str:
     """Whether it is, and by which rule for NULLs if that is not the usual one."""
-    return "NULLS NOT DISTINCT" if definition.nulls_not_distinct else definition.unique
+    equal = isinstance(definition, IndexDefinition) and definition.nulls_not_distinct
+    return "NULLS NOT DISTINCT" if equal else definition.unique
 
 
 def _key(index: IndexDefinition) -> str:
@@ -84,10 +95,10 @@ def list_indexes(engine: Engine, table: str) -> Result:
 
 def _rows_of(engine: Engine, job: Job, table: str) -> Iterator[tuple[object, ...]]:
     definition, status = job.definition_or_none(), job.status()
-    if not isinstance(definition, (IndexDefinition, IndexesDefinition)) or not engine.is_of_table(definition, table):
+    if not isinstance(definition, KINDS) or not engine.is_of_table(definition, table):
         return
-    if isinstance(definition, IndexDefinition):
-        key = ", ".join(definition.columns)
+    if not isinstance(definition, IndexesDefinition):
+        key = ", ".join(_indexed(definition))
         found = (job.name, definition.input, key, _unique(definition), status.state, status.phase, status.percent)
         yield (*found, waits(status))
         return

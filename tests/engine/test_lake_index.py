@@ -1,0 +1,117 @@
+"""Indexes on Delta tables: a view of (key, primary key, included columns) that is laid out by the key."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.shop import Shop
+from tidefill.delta import layout
+from tidefill.errors import BadInput, InvalidSetting, TidefillError, UnknownTable, UnsupportedKey, UnsupportedQuery
+from tidefill.run import backfill
+
+EMAIL = "concat('user', lpad(cast((id * 7919) % 6400 AS STRING), 5, '0')) AS email"
+"""Each once, and not in the order of the ids."""
+
+MAKE = "CREATE INDEX by_email ON events (email) INCLUDE (v) WITH (refresh = incremental)"
+FEW_FILES = 6  # of 64 or more, with those of one live step
+
+
+def facts_of(shop: Shop, statement: str) -> dict[object, object]:
+    """What a statement tells, by label."""
+    return {row[0]: row[1] for row in shop.engine.execute(statement).rows}
+
+
+def files_read(shop: Shop, name: str, condition: str) -> int:
+    """How many files of the index Delta reads for the rows with the condition."""
+    return len(shop.engine.table(name).where(condition).inputFiles())
+
+
+def test_an_index_on_a_delta_table_from_create_to_drop(shop: Shop) -> None:
+    shop.make(100, "id, id % 7 AS v, concat('N', id % 50) AS name, CAST(1 AS DOUBLE) AS d, named_struct('x', 1) AS s")
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    text = "CREATE INDEX by_name ON Events (lower(name), v) INCLUDE (d) WHERE v > 1 WITH (target_lag = '1 second')"
+    told = facts_of(shop, f"EXPLAIN {text}")
+    assert (told["makes"], told["laid out by"]) == ("index by_name", "key_1, v")
+    assert "created" in engine.execute(text).message
+    job = engine.job("by_name")
+    assert "was there before" in engine.execute(text).message
+    assert engine.create_index("by_name", "events", ["lower(name)", "v"], include="d", where="v > 1").id == job.id
+    with pytest.raises(TidefillError, match="another job"):
+        engine.execute("CREATE UNIQUE INDEX by_name ON events (v)")
+    job.wait(300)
+    view = "SELECT lower(name) AS key_1, v, id, d FROM SOURCE WHERE v > 1"
+    shop.expect("by_name", view)
+    shop.sql("UPDATE SOURCE SET name = 'MOVED' WHERE id IN (2, 3)")
+    shop.sql("DELETE FROM SOURCE WHERE id = 4")
+    shop.sql("INSERT INTO SOURCE SELECT 500, 5, NULL, 2.0D, s FROM SOURCE WHERE id = 1")
+    engine.run_once()
+    shop.expect("by_name", view)
+    assert engine.execute("SELECT id FROM by_name WHERE key_1 = 'moved' ORDER BY id").rows == ((2,), (3,))
+    assert "equal to a recompute" in engine.execute("VERIFY by_name").message
+    shown = engine.execute("SHOW INDEXES ON events").rows
+    assert [row[:5] for row in shown] == [("by_name", "events", "lower(name), v", False, "live")]
+    assert engine.execute("SHOW INDEXES ON other").rows == ()
+    facts = facts_of(shop, "SHOW JOB by_name")
+    assert (facts["kind"], facts["on"], facts["rows with"], facts["target_lag"]) == (
+        "index",
+        "events",
+        "v > 1",
+        "1 seconds",
+    )
+    with pytest.raises(TidefillError, match="there is no materialized view by_name"):
+        engine.execute("DROP MATERIALIZED VIEW by_name")
+    engine.execute("DROP INDEX by_name")
+    engine.run_once()
+    assert (engine.jobs(), list(shop.warehouse.iterdir())) == ([], [])
+    _refused(shop)
+
+
+def _refused(shop: Shop) -> None:
+    """Nothing is made of what cannot be."""
+    engine = shop.engine
+    refused: list[tuple[str, type[TidefillError], str]] = [
+        ("events (mail)", BadInput, "events has no column mail"),
+        ("events (v) INCLUDE (mail)", BadInput, "events has no column mail"),
+        ("events (lower(mail))", TidefillError, "Spark does not take the query"),
+        ("events (rand())", UnsupportedQuery, "something else each time"),
+        ("events (d)", UnsupportedKey, "column d of type double"),
+        ("events (s)", UnsupportedKey, "column s of type struct"),
+        ("nobody (v)", UnknownTable, "there is no table nobody"),
+        ("shop.public.orders (v)", UnknownTable, "there is no connection shop"),
+        ("events (v) WITH (method = initput)", InvalidSetting, "method is for indexes on a server"),
+        ("events (v) WITH (abort_waiting = on)", InvalidSetting, "abort_waiting is for indexes on a server"),
+        ("events (v) WITH (refresh = full)", InvalidSetting, "refresh cannot become full"),
+    ]
+    for text, kind, says in refused:
+        with pytest.raises(kind, match=says):
+            engine.execute(f"CREATE INDEX ix ON {text}")
+    assert engine.jobs() == []
+
+
+def test_a_lookup_reads_few_files(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "ROWS_IN_A_FILE_MAX", 100)
+    monkeypatch.setattr(layout, "FILE_BYTES", 2000)
+    monkeypatch.setattr(backfill, "TIDY_EVERY", 4)
+    shop.make(6400, f"id, id % 7 AS v, {EMAIL}")
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    engine.execute(MAKE)
+    job = engine.job("by_email").wait(300)
+    assert len(engine.table("by_email").inputFiles()) >= 64
+    assert files_read(shop, "by_email", "email = 'user01234'") <= FEW_FILES
+    for step in range(3):
+        shop.sql(f"UPDATE SOURCE SET v = v + 1, email = concat(email, '+{step}') WHERE id % 640 = {step}")
+        engine.run_once()
+    assert [text for _, text in job.events() if "failed" in text] == []
+    shop.expect("by_email", "SELECT email, id, v FROM SOURCE")
+    assert files_read(shop, "by_email", "email = 'user01234'") <= FEW_FILES
+    history = shop.spark.sql(f"DESCRIBE HISTORY delta.`{_path(shop)}`").collect()
+    assert [row.operationParameters["clusterBy"] for row in history if row.operation == "OPTIMIZE"] == ['["email"]']
+    assert len(engine.table("by_email").inputFiles()) >= 20, "it was not put into one file"
+
+
+def _path(shop: Shop) -> str:
+    """Of the only target."""
+    (log,) = shop.warehouse.glob("**/_delta_log")
+    return str(log.parent)
