@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.engine.shop import Shop
 from tidefill.delta import layout
 from tidefill.errors import BadInput, InvalidSetting, TidefillError, UnknownTable, UnsupportedKey, UnsupportedQuery
+from tidefill.jobs.condition import Condition, condition_to_text
 from tidefill.run import backfill
 
 EMAIL = "concat('user', lpad(cast((id * 7919) % 6400 AS STRING), 5, '0')) AS email"
@@ -115,3 +118,41 @@ def _path(shop: Shop) -> str:
     """Of the only target."""
     (log,) = shop.warehouse.glob("**/_delta_log")
     return str(log.parent)
+
+
+def test_a_unique_index_is_violated_and_clean_again(shop: Shop) -> None:
+    shop.make(60, "id, id % 7 AS v, concat('n', id) AS name")
+    engine = shop.engine
+    engine.register("events", location=shop.source, key="id")
+    shop.sql("UPDATE SOURCE SET name = 'n1', v = 3 WHERE id IN (2, 3)")
+    shop.sql("UPDATE SOURCE SET name = NULL WHERE id IN (7, 8)")
+    job = engine.create_index("by_name", "events", ["name", "v"], unique=True, refresh="incremental").wait(300)
+    assert job.status().violated == 1
+    assert "by_name: live, VIOLATED (1 key), 100%" in str(job.status())
+    assert job.violations() == [("(n1, 3)", 2, "(2)")]
+    shop.sql("UPDATE SOURCE SET v = 5 WHERE id = 3")  # the key of a row moves away
+    shop.sql(
+        "INSERT INTO SOURCE VALUES (100, 4, 'n4'), (101, 4, 'n4'), (102, 1, NULL), (103, 1, NULL), (104, 3, 'n10')"
+    )
+    engine.run_once()
+    assert facts_of(shop, "SHOW JOB by_name")["condition"] == "VIOLATED (2 keys)"
+    assert engine.execute("SHOW VIOLATIONS by_name").rows == (("(n4, 4)", 3, "(4)"), ("(n10, 3)", 2, "(10)"))
+    assert engine.execute("SHOW INDEXES").rows[0][-1] == "VIOLATED (2 keys)"
+    _counted_again_after_a_crash(shop)
+    shop.sql("DELETE FROM SOURCE WHERE id IN (4, 10, 101)")
+    engine.run_once()
+    assert (job.status().violated, job.status().condition) == (0, "")
+    assert engine.execute("SHOW VIOLATIONS by_name").message == "no violations"
+    told = [text for _, text in job.events() if "VIOLATED" in text or "clean" in text]
+    assert told == ["VIOLATED (1 key): several rows have one key; SHOW VIOLATIONS lists them",
+                    "clean again: no two rows have one key"]  # fmt: skip
+    assert job.verify().differences == ()
+
+
+def _counted_again_after_a_crash(shop: Shop) -> None:
+    """A runner that died between its commit and its report leaves a condition of an older step."""
+    store, row = shop.engine._store, shop.engine.job("by_name")._row()
+    stale = Condition(7, row.generation_uuid, 1)
+    store.change(row.id, lambda job: replace(job, condition=condition_to_text(stale)))
+    shop.engine.run_once()
+    assert shop.engine.job("by_name").status().violated == 2

@@ -14,6 +14,7 @@ from pyspark.sql.types import DoubleType, FloatType, StructType
 from tidefill.core.sizing import first_rows
 from tidefill.delta.inputs import Input, Tables, row_wise, typed
 from tidefill.delta.target import DeltaTarget
+from tidefill.delta.uniqueness import DeltaUniqueness
 from tidefill.delta.upstream import DeltaUpstream, check_columns
 from tidefill.delta.warehouse import Warehouse
 from tidefill.delta.whole import WholeDelta
@@ -28,6 +29,7 @@ from tidefill.jobs.definitions import (
 )
 from tidefill.jobs.row import Job
 from tidefill.ports.derivation import Derivation
+from tidefill.ports.uniqueness import Uniqueness
 from tidefill.ports.upstream import Upstream
 from tidefill.run.backfill import Backfill
 from tidefill.spark.compiling import Known
@@ -97,7 +99,12 @@ class Builder:
             schema = derivation.nothing().schema
         order = definition.order if isinstance(definition, LakeIndexDefinition) else ()
         target = self.target(job, session, schema, definition.key, order=order)
-        return self.machine(target, {INPUT: upstream}, derivation, walked=[upstream], by_key=by_key)
+        unique = isinstance(definition, LakeIndexDefinition) and definition.unique
+        path = self._warehouse.path(job, job.generation)
+        uniqueness = DeltaUniqueness(session, path, order, target.touched) if unique else None
+        return self.machine(
+            target, {INPUT: upstream}, derivation, walked=[upstream], by_key=by_key, uniqueness=uniqueness
+        )
 
     def _build_planned(
         self, job: Job, definition: PlannedViewDefinition, inputs: Mapping[str, Input], session: SparkSession
@@ -160,9 +167,10 @@ class Builder:
         walked: Sequence[DeltaUpstream] = (),
         *,
         by_key: bool = False,
+        uniqueness: Uniqueness | None = None,
     ) -> Backfill[DataFrame]:
         """The machine over these upstreams. `walked`: those that are filled by chunks. `by_key`: the output is a copy
-        that is walked along its key."""
+        that is walked along its key. `uniqueness`: of a unique index."""
 
         def first() -> int | None:
             sizes = [upstream.size() for upstream in walked]
@@ -176,7 +184,7 @@ class Builder:
 
         return Backfill(
             upstreams, derivation, target, lambda: uuid.uuid4().hex,
-            by_key=by_key, first_rows=first, let_go=let_go,
+            by_key=by_key, first_rows=first, let_go=let_go, uniqueness=uniqueness,
         )  # fmt: skip
 
     def planned(self, definition: PlannedViewDefinition, inputs: Mapping[str, Input], session: SparkSession) -> Planned:

@@ -113,7 +113,7 @@ class DeltaTarget:
         self._job_id = job_id
         self._is_published = False
         self._layout = Layout(tuple(order)) if order else None
-        self._touched = TouchedKeys(order)
+        self.touched = TouchedKeys(order)
         self._clustering = "" if self._layout is None else self._layout.clause(schema)
         self._tidying = Tidying(session, path, self._log, now_s, clustered=bool(self._clustering))
         self.resources: tuple[Resource, ...] = (Resource("path", path), Resource("view", f"{name}@{path}"))
@@ -204,6 +204,7 @@ class DeltaTarget:
 
     def commit(self, write: TargetWrite[DataFrame], payload: Payload) -> None:
         """One commit; the change set of a MERGE is evaluated once and kept while it is counted and written."""
+        self.touched.forget()
         if payload.planned_on == NO_TABLE:
             if not isinstance(write, Merge) and not self._clustering:
                 self._write_all(_bare(write.rows), "error", payload)
@@ -266,7 +267,7 @@ class DeltaTarget:
         kept while its keys are collected and its rows are written."""
         with self._translated(), small_step(write.changes.sparkSession, write.few):
             self._follow(write.changes.drop(MARK).schema)
-            self._touched.collect(write.touched, self._schema)
+            self.touched.collect(write.touched, self._schema)
             change = self._small.changed(write.changes, self._schema) if write.few and write.exact else None
             if change is None:
                 self._merge_by_key(write, payload)
@@ -317,7 +318,7 @@ class DeltaTarget:
         if adds or not keys.keys:
             self._write(changes, "append", carried)
             return True
-        predicate = self._touched.narrowed(keys.predicate())
+        predicate = self.touched.narrowed(keys.predicate())
         if predicate is None:
             return False
         if exact and keys.only_deletes:

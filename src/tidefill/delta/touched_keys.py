@@ -18,26 +18,34 @@ from tidefill.spark.names import quoted
 
 
 class TouchedKeys:
-    """Of the step that is being committed. `columns`: those of the index's key; none if the target is no index."""
+    """Of the step that is being committed, or was last. `columns`: those of the index's key; none if the target is no
+    index. `none`: no key was touched. `predicate`: true for entries with one of the keys; None if there are no keys, or
+    too many to name them."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
-        self._predicate: str | None = None
+        self.none = True
+        self.predicate: str | None = None
+
+    def forget(self) -> None:
+        """A commit begins that touches nothing as far as is known."""
+        self.none, self.predicate = True, None
 
     def collect(self, touched: DataFrame | None, schema: StructType) -> None:
         """Look at the keys, before they are written. `schema`: of the target."""
-        self._predicate = None
+        self.forget()
         if touched is None or not self._columns:
             return
         types = key_types(schema, self._columns)
         keys = touched.select(*map(quoted, self._columns)).distinct().select(*collectable(self._columns, types))
         found = keys.limit(KEYS_MAX + 1).collect()
+        self.none = not found
         if 0 < len(found) <= KEYS_MAX:
             named = tuple(key_of(tuple(row), types) for row in found)
-            self._predicate = ChangedKeys(named, Counts(), self._columns, types).predicate()
+            self.predicate = ChangedKeys(named, Counts(), self._columns, types).predicate()
 
     def narrowed(self, predicate: str | None) -> str | None:
         """The predicate that names rows of this step, with the keys by which their files are found."""
-        if predicate is None or self._predicate is None:
+        if predicate is None or self.predicate is None:
             return predicate
-        return f"({self._predicate}) AND ({predicate})"
+        return f"({self.predicate}) AND ({predicate})"

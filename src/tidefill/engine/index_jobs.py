@@ -14,6 +14,7 @@ from tidefill.engine.tables import names_of
 from tidefill.errors import BadInput, InvalidSetting, UnknownJob, WrongState
 from tidefill.extras import with_extra
 from tidefill.jobs import graph
+from tidefill.jobs.condition import condition_from_text
 from tidefill.jobs.definitions import (
     IndexDefinition,
     IndexesDefinition,
@@ -169,12 +170,25 @@ class IndexJobs:
         return self._indexes.build(row, definition)
 
     def violations(self, row: Job, part: str) -> list[tuple[str, int, str]]:
-        """The keys that several rows had when the build failed: key, how many rows, and the first of them. Of several
-        indexes: of this part, or of all."""
+        """The keys that several rows have: key, how many rows, and the first of them. Of an index on a server: had when
+        the build failed. Of several indexes: of this part, or of all."""
+        definition = job_from_text(row.definition)
+        if isinstance(definition, LakeIndexDefinition):
+            return self._lake_violations(row, definition)
         if not graph.is_index(row):
             raise UnknownJob(f"{row.name} is no index", hint="SHOW JOBS says what there is.")
         parts = (part,) if part or not row.part_names else row.part_names
         return [found for one in parts for found in self._indexes.violations(row, one)]
+
+    def _lake_violations(self, row: Job, definition: LakeIndexDefinition) -> list[tuple[str, int, str]]:
+        """By the index as it is now. No Spark is started if the condition says that there are none."""
+        condition = condition_from_text(row.condition)
+        if not definition.unique or (condition is not None and not condition.violated):
+            return []
+        location = self._inputs.live(row.name).location
+        from tidefill.delta.uniqueness import violations
+
+        return violations(self._lake().tables.frame(location), definition.order, definition.key)
 
     def retiring(self, row: Job) -> Retiring | None:
         """What has to happen before a dropped index is gone; None if the job is none."""

@@ -130,8 +130,8 @@ class Job:
         return verify(self.engine._store, self._row(), self.engine._build)
 
     def violations(self, part: str = "") -> list[tuple[str, int, str]]:
-        """Of a unique index whose build failed: the keys that several rows had, how many rows, and the first of
-        them. `part`: of which one, if the job makes several."""
+        """Of a unique index: the keys that several rows have (on a server: had, when the build failed), how many rows,
+        and the first of them. `part`: of which one, if the job makes several."""
         return self.engine._indexes.violations(self._row(), part)
 
     def part_names(self) -> tuple[str, ...]:

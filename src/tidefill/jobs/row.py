@@ -124,7 +124,8 @@ class PartReport:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The row. JSON texts (`definition`, `anchor`, `released`, `learned`) belong to others, who alone read them.
+    """The row. JSON texts (`definition`, `anchor`, `released`, `learned`, `condition`) belong to others, who alone read
+    them.
     `source`: what the generation is built from, where something else may take its name. `unread_settings`: the settings
     as the store has them, if this release cannot read them; they are written back as they are. `waiting`: what the job
     waits for, as a person reads it; `waits_for`: the code of the reason, which programs compare. `part_names`: of the
@@ -150,6 +151,7 @@ class Job:
     anchor: str = ""
     released: str = ""
     learned: str = ""
+    condition: str = ""
     resources: tuple[Resource, ...] = ()
     failure: Failure | None = None
     waiting: str = ""

@@ -66,7 +66,7 @@ _NESTED: dict[str, Any] = {
     "progress": Progress,
     "doing": Doing,
 }
-_LATER = {"source": "", "doing": None, "part_names": (), "wants_gone": (), "parts": (), "learned": ""}
+_LATER = {"source": "", "doing": None, "part_names": (), "wants_gone": (), "parts": (), "learned": "", "condition": ""}
 """What rows of earlier releases do not have."""
 
 _MAY_BE_NONE = ("failure", "progress", "doing")

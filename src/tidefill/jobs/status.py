@@ -22,6 +22,7 @@ from tidefill.core.step import StepKind
 from tidefill.core.version import Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.errors import StateUnreadable, StoreUnreadable
+from tidefill.jobs.condition import condition_from_text
 from tidefill.jobs.definitions import UnreadableDefinition, job_from_text
 from tidefill.jobs.graph import is_index
 from tidefill.jobs.lifecycle import Life
@@ -74,8 +75,8 @@ class Status:
     `seen_s`: how old the figures are. `log_bytes`: how much of its log a server keeps for it. `doing`: the step that
     is under way; then `lag_s` counts on, and is the least that it can be. `waits_for`: the code of what it waits for,
     which programs compare; `waiting` is for a person. `phase`: of an index, the state that its server shows. `parts`:
-    of a job that makes several things, how each stands. `condition`: what is wrong with a job that goes on
-    nevertheless; empty if nothing is."""
+    of a job that makes several things, how each stands. `condition`: what is wrong with what it has made although it is
+    well, such as `VIOLATED (3 keys)`; `violated`: the number of those keys, None if nobody counts them."""
 
     name: str
     kind: str
@@ -103,6 +104,7 @@ class Status:
     phase: str = ""
     parts: tuple[PartReport, ...] = ()
     condition: str = ""
+    violated: int | None = None
 
     @property
     def percent(self) -> int:
@@ -110,11 +112,9 @@ class Status:
         return percent(self.share)
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {self.state}", f"{self.percent}%"]
+        parts = [f"{self.name}: {self.state}", *filter(None, (self.condition,)), f"{self.percent}%"]
         if self.state == Life.BACKFILLING.value and self.rows_per_s:
             parts.append(f"{self.rows_per_s:,.0f} rows/s")
-        if self.condition:
-            parts.append(self.condition)
         if self.version is not None:
             parts.append(f"at version {self.version}")
         if self.doing is not None:
@@ -150,6 +150,7 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
     doing = _doing(row.doing, now_s) if runs and row.doing is not None else None
     paced = progress if doing is None or not doing.longer else None
     lag_versions, lag_s = _lag(progress, doing, now_s)
+    condition = condition_from_text(row.condition)
     return Status(
         name=row.name,
         kind=kind,
@@ -176,7 +177,8 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
         doing=doing,
         phase=_phase(row) if is_index(row) else "",
         parts=row.parts if row.part_names else (),
-        condition=_condition(row) if is_index(row) else "",
+        condition=_condition_on_server(row) if is_index(row) else str(condition or ""),
+        violated=None if condition is None else condition.violated,
     )
 
 
@@ -185,7 +187,7 @@ def _phase(row: Job) -> str:
     return str(_of_index(row).get("state") or "")
 
 
-def _condition(row: Job) -> str:
+def _condition_on_server(row: Job) -> str:
     """VIOLATED if rows have no entry in an index, by its last report."""
     rows = _of_index(row).get("refused") or 0
     return f"VIOLATED ({rows} row{'s' * (rows != 1)} without an entry)" if rows else ""

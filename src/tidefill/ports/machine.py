@@ -107,8 +107,9 @@ class Standing:
 class Report:
     """What a job has done. `anchor`: a text that the runner keeps in the job's row; `recover` begins from it.
     `rows_of`: about how many rows are to be filled. `learned`: a text that the runner keeps, too: what the machine
-    knows of the cost of its steps. Losing it costs time, never rows. `parts`: of a job that makes
-    several things. `gone`: the names of parts that a user dropped, and of which nothing is left."""
+    knows of the cost of its steps. Losing it costs time, never rows. `condition`: a text that the runner keeps if it is
+    not empty: what is wrong with what was made, although the job is well (`jobs.condition`). `parts`: of a job that
+    makes several things. `gone`: the names of parts that a user dropped, and of which nothing is left."""
 
     anchor: str
     finished: bool
@@ -116,6 +117,7 @@ class Report:
     rows_of: int
     rows_per_s: float = 0.0
     learned: str = ""
+    condition: str = ""
     parts: tuple[PartReport, ...] = ()
     gone: tuple[str, ...] = ()
 

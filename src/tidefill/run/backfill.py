@@ -28,6 +28,7 @@ from tidefill.jobs.row import Job
 from tidefill.ports.derivation import Derivation
 from tidefill.ports.frames import Append, Compared, Halves, Judged, Merge, Replace, TargetWrite
 from tidefill.ports.target import Target
+from tidefill.ports.uniqueness import Uniqueness
 from tidefill.ports.upstream import Upstream
 
 F = TypeVar("F")
@@ -74,11 +75,14 @@ class Backfill(Generic[F]):
         few_rows: int = FEW_ROWS,
         first_rows: Callable[[], int | None] = lambda: None,
         let_go: Callable[[], None] = lambda: None,
+        uniqueness: Uniqueness | None = None,
     ) -> None:
         """`by_key`: the walk is the target's key, so that a range of the one is a range of the other. `few_rows`: as
         of `core.costs`. `first_rows`: how many may be taken in at first,
-        if anything is known of their size. `let_go`: ends whatever is kept in memory from one step to the next."""
+        if anything is known of their size. `let_go`: ends whatever is kept in memory from one step to the next.
+        `uniqueness`: of a unique index that refuses nobody's write."""
         self._by_key = by_key
+        self.uniqueness = uniqueness
         self.first_rows = first_rows
         self.few_rows = few_rows
         self._let_go = let_go

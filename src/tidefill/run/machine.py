@@ -34,6 +34,7 @@ from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Round, Standing, Step, Verify, Wait
 from tidefill.run.backfill import Backfill
+from tidefill.run.uniqueness import Watch
 
 F = TypeVar("F")
 
@@ -59,6 +60,7 @@ class BackfillMachine(Generic[F]):
         self._lag = Lag()
         self._samples: tuple[Sample, ...] | None = None
         self._notices: tuple[str, ...] = ()
+        self._watch = None if backfill.uniqueness is None else Watch(backfill.uniqueness)
 
     def prepare(self, job: Job) -> None:
         """Make what the upstreams need, and the target fit, if it is there."""
@@ -68,7 +70,9 @@ class BackfillMachine(Generic[F]):
         """Where the job is, by the target's log."""
         anchor = anchor_from_text(job.anchor) if last is None else last.anchor(job.generation_uuid)
         truth = self._backfill.recover(job, anchor)
-        return Outcome(truth, ahead=truth.state.step > (0 if anchor is None else anchor.state.step))
+        ahead = truth.state.step > (0 if anchor is None else anchor.state.step)
+        counted, events = (False, ()) if self._watch is None else self._watch.recovered(job, truth)
+        return Outcome(truth, ahead=ahead or counted, events=events)
 
     def plan(self, job: Job, truth: Truth, round: Round) -> Plan:
         """Look at the upstreams, then ask the planner."""
@@ -132,8 +136,9 @@ class BackfillMachine(Generic[F]):
         self._account(job, planned, after, took_s, ended_s)
         before, sample = self._samples_of(job), self._sample(planned, seen, after, took_s)
         self._samples = before if sample is None else costs.remembered(before, sample)
-        events = (f"computed anew: {planned.why}",) if planned.why and not costs.recomputed_last(before) else ()
-        return Outcome(after, made=truth.checked == NO_TABLE, events=events)
+        chosen = (f"computed anew: {planned.why}",) if planned.why and not costs.recomputed_last(before) else ()
+        turned = () if self._watch is None else self._watch.committed(job, truth, planned, after)
+        return Outcome(after, made=truth.checked == NO_TABLE, events=(*chosen, *turned))
 
     def _sample(self, planned: step.Step, seen: Look, after: Truth, took_s: float) -> Sample | None:
         """What the step says of the cost of steps, if it says something. All chunks of a fill together are a recompute;
@@ -210,6 +215,7 @@ class BackfillMachine(Generic[F]):
             self._backfill.estimate(),
             rows_per_s,
             learned=costs.samples_to_text(self._samples_of(job)),
+            condition="" if self._watch is None else self._watch.text(job, truth),
         )
 
     def standing(self) -> Standing:

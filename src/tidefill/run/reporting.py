@@ -39,7 +39,8 @@ class Reporting:
                 at_s=self._clock.now_s(),
             )
             row = jobs.without_parts(told.gone)(replace(row, parts=told.parts))
-            return replace(row, anchor=told.anchor, progress=progress, learned=told.learned, waiting="", waits_for="")
+            kept = replace(row, anchor=told.anchor, learned=told.learned, condition=told.condition or row.condition)
+            return replace(kept, progress=progress, waiting="", waits_for="")
 
         self._rows.change(job, reported)
 

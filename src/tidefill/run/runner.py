@@ -269,6 +269,8 @@ class Runner:
             active.truth, active.checked_s = found.truth, now_s
             if found.ahead:
                 self._reporting.report(job, active, found.truth)
+            for event in found.events:
+                self._rows.event(job, event)
         return active.truth
 
     def _step(self, job: Job, active: Remembered, truth: Any, step: Step) -> Turn:

@@ -112,7 +112,7 @@ class RowWise:
         """The index keys of these outputs; None if it is no index."""
         if not self._order:
             return None
-        return reduce(DataFrame.union, (rows.select(*map(quoted, self._order)) for rows in outputs))
+        return reduce(lambda one, other: one.union(other), (rows.select(*map(quoted, self._order)) for rows in outputs))
 
     def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame]:
         """Where only the keys of changed rows are known, which is enough for a copy: whatever has such a key goes, or

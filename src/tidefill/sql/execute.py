@@ -318,9 +318,8 @@ def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
 def _stands(status: Status) -> Iterator[tuple[str, object]]:
     """What is not known is None."""
     yield "state", status.state
+    yield "condition", status.condition or None
     yield "phase", status.phase or None
-    if status.condition:
-        yield "condition", status.condition
     yield "percent", status.percent
     yield "rows filled", status.rows
     yield "rows/s", round(status.rows_per_s, 1) if status.rows_per_s else None

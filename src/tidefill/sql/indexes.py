@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tidefill.engine.engine import Engine
@@ -88,7 +89,7 @@ def part_rows(status: Status) -> Iterator[tuple[str, object]]:
 
 def list_indexes(engine: Engine, table: str) -> Result:
     """All indexes, or those of a table, which may be named without its schema."""
-    columns = ("index", "on", "key", "unique", "state", "phase", "percent", "waiting for")
+    columns = ("index", "on", "key", "unique", "state", "phase", "percent", "waiting for", "condition")
     rows = [row for job in engine.jobs() for row in _rows_of(engine, job, table)]
     return Result(columns, tuple(rows), "" if rows else "no indexes")
 
@@ -100,7 +101,7 @@ def _rows_of(engine: Engine, job: Job, table: str) -> Iterator[tuple[object, ...
     if not isinstance(definition, IndexesDefinition):
         key = ", ".join(_indexed(definition))
         found = (job.name, definition.input, key, _unique(definition), status.state, status.phase, status.percent)
-        yield (*found, waits(status))
+        yield (*found, _waits(status), status.condition)
         return
     told = {part.name: part for part in status.parts}
     for name in job.part_names():
@@ -109,7 +110,12 @@ def _rows_of(engine: Engine, job: Job, table: str) -> Iterator[tuple[object, ...
         share = percent(part.rows_done / part.rows_of) if part.rows_of else 0
         shown = 100 if status.state == Life.LIVE.value and not part.failure else share
         found = (name, definition.input, ", ".join(index.columns), _unique(index), state, part.phase, shown)
-        yield (*found, part.failure or waits(status))
+        yield (*found, part.failure or _waits(status), status.condition)
+
+
+def _waits(status: Status) -> str:
+    """What the index waits for; its condition has a column of its own."""
+    return waits(replace(status, condition=""))
 
 
 def violations(job: Job, name: str) -> Result:

@@ -318,7 +318,7 @@ _REGISTER_FORM = "REGISTER TABLE name LOCATION 'path' KEY (columns) [WALK (colum
 _VIEW_FORM = "CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [WITH (option = value, ...)] AS query"
 _REPLICA_FORM = "CREATE REPLICA [IF NOT EXISTS] name FROM table [WITH (option = value, ...)]"
 _INDEX_FORM = (
-    "CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON connection.schema.table (columns) [INCLUDE (columns)] "
+    "CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON table (columns) [INCLUDE (columns)] "
     "[NULLS NOT DISTINCT] [WHERE condition] [WITH (option = value, ...)]"
 )
 _INDEXES_FORM = (

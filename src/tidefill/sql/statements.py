@@ -74,7 +74,8 @@ class CreateReplica:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """Make an index on `table`, a name in three parts. `columns`, `where`: SQL of the server that has the table."""
+    """Make an index on `table`, a name in one to three parts. `columns`, `where`: SQL of the server that has the table,
+    or of Spark."""
 
     name: str
     table: tuple[str, ...]
@@ -192,7 +193,7 @@ class ShowIndexes:
 
 @dataclass(frozen=True, slots=True)
 class ShowViolations:
-    """List the keys that several rows had when the build of a unique index failed."""
+    """List the keys of a unique index that several rows have; on a server, that they had when its build failed."""
 
     name: str
 

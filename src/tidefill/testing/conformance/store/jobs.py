@@ -284,6 +284,7 @@ def _full_job() -> Job:
         source="0b5d-2",
         published=2,
         learned='[["changes", 7, 100, 1.5]]',
+        condition='{"violated": 3}',
         pause=Pause.FILL,
         wants_end=True,
         wants_resync=True,
