@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType, StructField, StructType
 
+from tidefill.core.confirm import NO_TABLE, Effect, Payload
+from tidefill.core.state import initial
+from tidefill.delta import layout
 from tidefill.delta.layout import TIERS, Layout, optimize_settings
 from tidefill.delta.log.commits import Logged
+from tidefill.delta.target import DeltaTarget
+from tidefill.ports.frames import Append, Replace
 
 SCHEMA = StructType(
     [
@@ -38,3 +48,38 @@ def test_all_of_it_is_put_in_order_seldom_and_what_is_new_often() -> None:
     assert threshold((350, "OPTIMIZE"), (401, "WRITE")) == middle
     assert threshold((3180, "OPTIMIZE"), (3231, "WRITE")) == widest
     assert threshold((3231, "OPTIMIZE"), (3282, "WRITE")) == narrowest
+
+
+def test_a_target_stays_laid_out_when_all_of_it_is_replaced(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "ROWS_IN_A_FILE_MAX", 20)
+    monkeypatch.setattr(layout, "FILE_BYTES", 1000)
+    path = str(tmp_path / "index")
+    target = DeltaTarget(spark, path, rows(spark, 0, 1).schema, ["id"], "ix", order=["email"])
+
+    def committed(write: Append[DataFrame] | Replace[DataFrame], step: int, planned_on: int) -> None:
+        state = replace(initial(1), step=step)
+        target.commit(write, Payload(state, "generation", f"commit {step}", planned_on))
+
+    committed(Replace(rows(spark, 0, 1280)), 1, NO_TABLE)
+    committed(Replace(rows(spark, 0, 1280)), 2, 1)
+    committed(Append(rows(spark, 1280, 1300)), 3, 2)
+    assert files(spark, path, "true") >= 64
+    target.tidy(read=False, vacuum=False)
+    assert {entry.effect for entry in target.log()[1:]} == {Effect.WRITE, Effect.NONE}, "none of it is a stranger's"
+    assert spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]["clusteringColumns"] == ["email"]
+    assert files(spark, path, "true") >= 16, "it was not put into one file"
+    assert files(spark, path, "email = 'user00640'") <= 3, "what was appended is in order with the rest"
+    assert spark.read.format("delta").load(path).count() == 1300
+
+
+def rows(spark: SparkSession, first: int, end: int) -> DataFrame:
+    """Each email once, and not in the order of the ids."""
+    email = "concat('user', lpad(cast((id * 7919) % 1300 AS STRING), 5, '0')) AS email"
+    return spark.range(first, end).selectExpr(email, "id")
+
+
+def files(spark: SparkSession, path: str, condition: str) -> int:
+    """How many files Delta reads for the rows with the condition."""
+    return len(spark.read.format("delta").load(path).where(condition).inputFiles())

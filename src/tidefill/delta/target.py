@@ -115,7 +115,7 @@ class DeltaTarget:
         self._layout = Layout(tuple(order)) if order else None
         self.touched = TouchedKeys(order)
         self._clustering = "" if self._layout is None else self._layout.clause(schema)
-        self._tidying = Tidying(session, path, self._log, now_s, clustered=bool(self._clustering))
+        self._tidying = Tidying(session, path, self._log, now_s, clustering=self._clustering)
         self.resources: tuple[Resource, ...] = (Resource("path", path), Resource("view", f"{name}@{path}"))
 
     @property
@@ -210,6 +210,7 @@ class DeltaTarget:
                 self._write_all(_bare(write.rows), "error", payload)
                 return
             self._make()
+            write = write if isinstance(write, Merge) else Append(write.rows)
         self._refuse_missing()
         match write:
             case Append(rows):

@@ -32,19 +32,21 @@ class Tidying:
     """Of the table at a path, whose log this is."""
 
     def __init__(
-        self, spark: SparkSession, path: str, log: TableLog, now_s: Callable[[], float], *, clustered: bool = False
+        self, spark: SparkSession, path: str, log: TableLog, now_s: Callable[[], float], *, clustering: str = ""
     ) -> None:
-        """`clustered`: its files are kept in an order."""
+        """`clustering`: the clause that says in which order its files are kept; empty for none."""
         self._spark = spark
         self._table = table_at(path)
         self._log = log
         self._now_s = now_s
-        self._clustered = clustered
+        self._clustering = clustering
         self._vacuumed_s = 0.0
 
     def optimize(self) -> None:
         """Small files become few. The commit carries nothing, and leaves the rows what they are."""
-        settings = optimize_settings(self._log.all()) if self._clustered else OPTIMIZE_SETTINGS
+        if self._clustering and not self._log.detail()["clusteringColumns"]:  # an overwrite of all rows takes it away
+            self._spark.sql(f"ALTER TABLE {self._table}{self._clustering}")
+        settings = optimize_settings(self._log.all()) if self._clustering else OPTIMIZE_SETTINGS
         with having_set(self._spark, settings):
             self._spark.sql(f"OPTIMIZE {self._table}").collect()
 

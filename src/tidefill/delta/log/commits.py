@@ -10,7 +10,7 @@ This is the one place that knows Delta's operations by name. One that is not lis
 | WRITE Overwrite | unknown: it does not say what it removed | the same |
 | DELETE | deleted | the same |
 | UPDATE | updated | FOREIGN |
-| OPTIMIZE, VACUUM | none: rows stay what they are | NONE |
+| OPTIMIZE, VACUUM, CLUSTER BY | none: rows stay what they are | NONE |
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from tidefill.core.confirm import Counts, Effect, Entry, payload_from_text
 from tidefill.core.version import bases_of_all
 
-QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"})
+QUIET = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CLUSTER BY"})
 PLAIN = frozenset({"MERGE", "UPDATE", "DELETE", "OPTIMIZE", "STREAMING UPDATE", "WRITE Append"})
 MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 ROWS_WRITTEN = (
@@ -32,8 +32,9 @@ ROWS_WRITTEN = (
     ("numOutputRows",),
 )
 HARMLESS = frozenset(
-    {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL"}
-)
+    {"OPTIMIZE", "VACUUM START", "VACUUM END", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "UPGRADE PROTOCOL",
+     "CLUSTER BY"}
+)  # fmt: skip
 CARRIES_STATE = frozenset({"WRITE", "MERGE", "DELETE"})
 
 
