@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidefill.indexes.pressure import LAG_BYTES, WAIT_MAX_S, WAIT_MIN_S, Brake, Signals, braked, is_due
+from tidefill.indexes.pressure import BLOCKED_MIN_S, LAG_BYTES, WAIT_MAX_S, Brake, Signals, braked, is_due
 
 SUFFERS = Signals(blocked=2, replica="far", lag_bytes=LAG_BYTES + 1, forced=7)
 
@@ -29,12 +29,21 @@ def test_the_wait_doubles_and_ends() -> None:
     for now_s in range(0, 50, 10):
         brake = braked(brake, Signals(blocked=1), float(now_s))
         waits.append(brake.wait_s)
-    assert waits == [1.0, 2.0, 4.0, 5.0, 5.0]
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.0]
     assert braked(brake, Signals(), 60.0).wait_s == 0.0
 
 
+def test_a_replica_is_waited_for_longer_than_a_writer() -> None:
+    brake, waits = Brake(), list[float]()
+    for now_s in range(0, 40, 10):
+        brake = braked(brake, Signals(replica="far", lag_bytes=LAG_BYTES + 1), float(now_s))
+        waits.append(brake.wait_s)
+    assert waits == [1.0, 2.0, 4.0, 5.0]
+    assert braked(brake, Signals(blocked=1), 60.0).wait_s == 1.0
+
+
 def test_a_log_that_grows_too_long_ends_it() -> None:
-    assert braked(Brake(), Signals(blocked=1, log_share=0.5), 0.0).wait_s == 1.0
+    assert braked(Brake(), Signals(blocked=1, log_share=0.5), 0.0).wait_s == 0.1
     assert braked(Brake(), Signals(blocked=1, log_share=0.51), 0.0).wait_s == 0.0
 
 
@@ -48,7 +57,7 @@ def test_the_fill_is_never_stopped(looks: list[tuple[Signals, float]]) -> None:
     brake = Brake()
     for seen, now_s in looks:
         brake = braked(brake, seen, now_s)
-        assert brake.wait_s == 0.0 or WAIT_MIN_S <= brake.wait_s <= WAIT_MAX_S
+        assert brake.wait_s == 0.0 or BLOCKED_MIN_S <= brake.wait_s <= WAIT_MAX_S
         assert (brake.wait_s > 0.0) is bool(brake.text)
         assert not is_due(brake, now_s)
         assert is_due(brake, now_s + 1.01)
