@@ -9,6 +9,7 @@ from tidefill.cli.render.jobs import footer, jobs_table, no_jobs
 from tidefill.cli.render.lines import one_line
 from tidefill.cli.render.sheet import RESET
 from tidefill.jobs.amounts import GB
+from tidefill.jobs.row import PartReport
 from tidefill.jobs.status import SplitStatus
 
 
@@ -42,6 +43,11 @@ def test_much_log_that_a_server_keeps_is_told(log_bytes: int | None, told: bool)
     # R25
     text = jobs_table([replace(PAUSED, log_bytes=log_bytes)], 80, colour=False)
     assert ("2 GB of log kept" in text) is told
+
+
+def test_parts_that_failed_are_named() -> None:
+    parts = (PartReport("by_email", "LIVE"), PartReport("by_phone", "ABSENT", failure="3 keys [DUPLICATE_KEYS]"))
+    assert "failed: by_phone" in jobs_table([replace(LIVE, parts=parts)], 80, colour=False)
 
 
 def test_jobs_at_60_columns() -> None:

@@ -16,6 +16,7 @@ def job_facts(status: Status) -> list[str]:
     working = filling and status.runs
     facts = [
         status.condition,
+        _failed_parts(status),
         f"{status.doing} for {duration_text(status.doing.for_s)}" if status.doing is not None else "",
         f"{count(status.rows_per_s)} rows/s" if working and status.rows_per_s >= 0.1 else "",
         f"{count(status.rows)} rows" if status.rows > 0 and status.state != Life.LIVE.value else "",
@@ -28,6 +29,12 @@ def job_facts(status: Status) -> list[str]:
         f"asked to {' and '.join(status.wishes)}" if status.wishes else "",
     ]
     return [fact for fact in facts if fact]
+
+
+def _failed_parts(status: Status) -> str:
+    """Which of the things that the job makes could not be made."""
+    failed = [part.name for part in status.parts if part.failure]
+    return f"failed: {', '.join(failed)}" if failed else ""
 
 
 def _lag(status: Status) -> str:
