@@ -131,6 +131,27 @@ def test_a_part_is_dropped_and_its_name_is_free(engine: Engine, postgres: Postgr
     assert [one.name for one in engine.jobs()] == [f"{table}_note"]
 
 
+def test_the_last_one_that_lives_is_dropped_while_somebody_writes(
+    engine: Engine, postgres: Postgres, table: str
+) -> None:
+    indexes: dict[str, dict[str, Any]] = {
+        f"{table}_a": {"columns": "email"}, f"{table}_b": {"columns": "region", "unique": True},
+    }  # fmt: skip
+    job = engine.create_indexes(f"{table}_two", f"shop.{table}", indexes).wait(WAIT_S)
+    with psycopg.connect(postgres.server.url()) as writer:
+        writer.execute(f"UPDATE {table} SET note = 'x' WHERE id = 1".encode())
+        engine.execute(f"DROP INDEX {table}_a")
+        turns(engine, 6)
+        status = job.status()
+        assert (status.state, status.waits_for) == ("live", "WAITING_FOR_TRANSACTIONS")
+    engine.run_once(ends_soon())
+    turns(engine, 1)
+    failure = job.status().failure
+    assert failure is not None
+    assert failure.code == "ALL_PARTS_FAILED"
+    assert made_on_the_server(postgres, table)[0] == 0
+
+
 def test_they_are_built_anew_beside_the_old_ones(engine: Engine, postgres: Postgres, table: str) -> None:
     job = several(engine, table).wait(WAIT_S)
     job.resync()

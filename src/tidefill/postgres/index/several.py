@@ -106,6 +106,8 @@ class SeveralMachine:
         if isinstance(removal, Step):
             return removal
         living = self._living(job, truth)
+        if not living and removal is not None:
+            return removal
         if not living:
             raise _all_failed(truth.failures)
         plans = dict[str, Plan]()
