@@ -36,8 +36,6 @@ from tidefill.extras import with_extra
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import (
     FullViewDefinition,
-    IndexDefinition,
-    IndexesDefinition,
     LakeDefinition,
     LakeIndexDefinition,
     OnServer,
@@ -475,7 +473,7 @@ class Engine:
 
     def _build(self, row: Row) -> Machine[Any]:
         definition = definition_of(row)
-        if isinstance(definition, (IndexDefinition, IndexesDefinition)):
+        if isinstance(definition, OnServer):
             return self._indexes.build(row, definition)
         backfill = self._backfill(row, definition)
         return BackfillMachine(backfill, self._clock, start=Sizing(FIRST_ROWS), forward_s=FIRST_FORWARD_S)

@@ -102,8 +102,7 @@ class IndexJobs:
 
     def explain(self, name: str, on: str, wish: IndexWish, settings: Mapping[str, Any]) -> ExplainedIndex:
         """What CREATE would make on a server. Raises the first reason why it cannot be made."""
-        changed_settings(Settings(), settings)
-        check_use_of_index(settings)
+        _check_settings(settings)
         return self._indexes.explain(name, on, wish)
 
     def wish_of_several(self, on: str, indexes: IndexWords, method: str) -> IndexesWish:
@@ -125,8 +124,7 @@ class IndexJobs:
 
     def explain_several(self, name: str, on: str, wish: IndexesWish, settings: Mapping[str, Any]) -> ExplainedIndexes:
         """What CREATE would make. Raises the first reason why one of them cannot be made."""
-        changed_settings(Settings(), settings)
-        check_use_of_index(settings)
+        _check_settings(settings)
         return self._indexes.explain_several(name, on, wish.indexes)
 
     def begin_deferred(self, on: str) -> Job | None:
@@ -199,9 +197,15 @@ class IndexJobs:
         self._indexes.remove(row, resource)
 
 
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """InvalidSetting if an index on a server cannot have these settings."""
+    changed_settings(Settings(), settings)
+    check_use_of_index(settings)
+
+
 def _is_deferred(row: Job, table: str) -> bool:
     definition = job_from_text(row.definition)
-    known = isinstance(definition, (IndexDefinition, IndexesDefinition)) and definition.input == table
+    known = isinstance(definition, OnServer) and definition.input == table
     return known and row.settings.deferred and not ends(row)
 
 

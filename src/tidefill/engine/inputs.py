@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, assert_never
 from tidefill.errors import NotYet, UnknownTable, UnsupportedQuery
 from tidefill.jobs.definitions import (
     FullViewDefinition,
-    IndexDefinition,
-    IndexesDefinition,
     LakeDefinition,
+    OnServer,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
@@ -50,7 +49,7 @@ class Inputs:
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
         definition = definition_of(row)
-        if isinstance(definition, (IndexDefinition, IndexesDefinition)):
+        if isinstance(definition, OnServer):
             raise UnsupportedQuery(
                 f"{name} is an index, which is read on its server",
                 hint=f"Ask the server of {definition.connection}: SELECT ... FROM {name} WHERE ...",

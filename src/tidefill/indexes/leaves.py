@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tidefill.indexes.entries import entry_at
 from tidefill.indexes.shape import SCHEMA, Shape, listed, literal, parameters, same
-from tidefill.jobs.sql_names import identifier
+from tidefill.jobs.sql_names import escaped, identifier
 
 LEAVES = f"{SCHEMA}.index_leaves"
 CHUNKS = f"{SCHEMA}.index_chunks"
@@ -55,10 +55,10 @@ def changed(shape: Shape) -> str:
 def rows_of(shape: Shape, leaf: str, after: bool, most: int) -> str:
     """A query: the primary keys of the next rows of one partition, as texts, in order. Its columns are called as the
     table's. `after`: the query has the primary key of the last row before as its parameters."""
-    names = [identifier(column.name).replace("%", "%%") for column in shape.primary_key]
+    names = [escaped(identifier(column.name)) for column in shape.primary_key]
     where = f"WHERE ({', '.join(names)}) > ({parameters(shape)}) " if after else ""
     texts = ", ".join(f"{name}::text" for name in names)
-    table = leaf.replace("%", "%%") if after else leaf
+    table = escaped(leaf) if after else leaf
     return f"SELECT {texts} FROM ONLY {table} {where}ORDER BY {', '.join(names)} LIMIT {most}"
 
 

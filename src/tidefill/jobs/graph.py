@@ -20,6 +20,7 @@ from tidefill.jobs.definitions import (
     IndexDefinition,
     IndexesDefinition,
     JobDefinition,
+    OnServer,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
@@ -48,7 +49,7 @@ def names_read(row: Job) -> tuple[str, ...]:
 
 def is_index(row: Job) -> bool:
     """Whether the job makes an index on a server, for which no Spark is needed."""
-    return isinstance(job_from_text(row.definition), (IndexDefinition, IndexesDefinition))
+    return isinstance(job_from_text(row.definition), OnServer)
 
 
 def source_of(inputs: Iterable[Job | None]) -> str:

@@ -16,6 +16,11 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def escaped(sql: str) -> str:
+    """SQL without parameters, as a part of a statement that has some: the driver takes a bare % for one."""
+    return sql.replace("%", "%%")
+
+
 def unquoted(name: str) -> str:
     """The name that an identifier of PostgreSQL means: the inverse of `identifier`. One without quotes is itself."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name

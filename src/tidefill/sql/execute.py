@@ -28,6 +28,7 @@ from tidefill.jobs.definitions import (
     JobDefinition,
     Kind,
     LakeIndexDefinition,
+    OnServer,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
@@ -270,7 +271,16 @@ def _wish(job: Job, wish: PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJo
 def _jobs(engine: Engine) -> Result:
     columns = ("job", "kind", "state", "percent", "rows", "version", "waiting for", "runs")
     rows = [
-        (each.name, each.kind, each.state, each.percent, each.rows, each.version, waits(each), each.runs)
+        (
+            each.name,
+            each.kind,
+            each.state,
+            each.percent,
+            each.rows,
+            each.version,
+            waits(each, each.condition),
+            each.runs,
+        )
         for each in engine.statuses()
     ]
     return Result(columns, tuple(rows), "" if rows else "no jobs")
@@ -287,7 +297,7 @@ def _job(job: Job) -> Result:
     status = job.status()
     definition = None if status.kind == UNKNOWN else job.definition()
     known = [] if definition is None else [*_defined(definition)]
-    on_server = isinstance(definition, (IndexDefinition, IndexesDefinition))
+    on_server = isinstance(definition, OnServer)
     stands = [*_stands(status), *_set(status, on_server), *part_rows(status), *_split_rows(status)]
     rows = [*known, *stands, *_recent(job)]
     return Result(FACTS, (("job", job.name), *(row for row in rows if row[1] is not None)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from tidefill.engine.engine import Engine
@@ -101,7 +100,7 @@ def _rows_of(engine: Engine, job: Job, table: str) -> Iterator[tuple[object, ...
     if not isinstance(definition, IndexesDefinition):
         key = ", ".join(_indexed(definition))
         found = (job.name, definition.input, key, _unique(definition), status.state, status.phase, status.percent)
-        yield (*found, _waits(status), status.condition)
+        yield (*found, waits(status), status.condition)
         return
     told = {part.name: part for part in status.parts}
     for name in job.part_names():
@@ -110,12 +109,7 @@ def _rows_of(engine: Engine, job: Job, table: str) -> Iterator[tuple[object, ...
         share = percent(part.rows_done / part.rows_of) if part.rows_of else 0
         shown = 100 if status.state == Life.LIVE.value and not part.failure else share
         found = (name, definition.input, ", ".join(index.columns), _unique(index), state, part.phase, shown)
-        yield (*found, part.failure or _waits(status), status.condition)
-
-
-def _waits(status: Status) -> str:
-    """What the index waits for; its condition has a column of its own."""
-    return waits(replace(status, condition=""))
+        yield (*found, part.failure or waits(status), status.condition)
 
 
 def violations(job: Job, name: str) -> Result:

@@ -41,8 +41,8 @@ class Result:
         return as_html(self.columns, self.rows, self.message)
 
 
-def waits(status: Status) -> str:
-    """What a job waits for, or why it failed."""
+def waits(status: Status, condition: str = "") -> str:
+    """Why a job failed; else what it waits for, after its condition, if that has no place of its own."""
     if status.failure is not None:
         return f"{status.failure.fact} [{status.failure.code}]"
-    return ", ".join(filter(None, (status.condition, status.waiting)))
+    return ", ".join(filter(None, (condition, status.waiting)))

@@ -84,6 +84,14 @@ def changed(connection: sa.Connection, before: Job, change: Callable[[Job], Job]
     return after
 
 
+def add_job(connection: sa.Connection, job: Job, explained: str) -> None:
+    """Write the row of a new job, whose own name is free; NameTaken if somebody has a name of one of its parts."""
+    connection.execute(JOBS.insert().values(id=job.id, **job_columns(job)))
+    _take_part_names(connection, job)
+    if explained:
+        connection.execute(EXPLAINED.insert().values(job_id=job.id, data=storable(explained)))
+
+
 def remove_job(connection: sa.Connection, job_id: str) -> None:
     """Remove the row with its names and events."""
     for table in (EVENTS, NAMES, EXPLAINED):
@@ -110,7 +118,7 @@ def job_named(connection: sa.Connection, name: str) -> Job | None:
     return None if found is None else job_read(found.data)
 
 
-def take_part_names(connection: sa.Connection, job: Job) -> None:
+def _take_part_names(connection: sa.Connection, job: Job) -> None:
     """Take the names of the job's parts; NameTaken if somebody has one of them."""
     for name in job.part_names:
         check_free(job, name, holder(connection, name))

@@ -38,9 +38,9 @@ from tidefill.store.place import is_url
 from tidefill.store.postgres import postgres_address, postgres_engine, postgres_place
 from tidefill.store.rows import (
     active_jobs,
+    add_job,
     changed,
     holder,
-    job_columns,
     job_named,
     job_read,
     job_row,
@@ -51,7 +51,6 @@ from tidefill.store.rows import (
     stored_key,
     table_named,
     table_read,
-    take_part_names,
     tick_of,
     unknown_job,
 )
@@ -144,10 +143,7 @@ class SqlStore:
                 return known
             for name in needs:
                 check_needed(name, holder(connection, name))
-            connection.execute(JOBS.insert().values(id=job.id, **job_columns(job)))
-            take_part_names(connection, job)
-            if explained:
-                connection.execute(EXPLAINED.insert().values(job_id=job.id, data=storable(explained)))
+            add_job(connection, job, explained)
             return job
 
     def join(self, job: Job, of: Sequence[str], explained: str) -> Job:
@@ -159,10 +155,8 @@ class SqlStore:
                 if not other.settings.deferred or ends(other):
                     raise WrongState(f"{other.name} was begun or dropped meanwhile", hint="Try again.")
                 remove_job(connection, other_id)
-            connection.execute(JOBS.insert().values(id=job.id, **job_columns(job)))
-            check_free(job, job.name, table_named(connection, job.name))
-            take_part_names(connection, job)
-            connection.execute(EXPLAINED.insert().values(job_id=job.id, data=storable(explained)))
+            check_free(job, job.name, holder(connection, job.name))
+            add_job(connection, job, explained)
             return job
 
     def job(self, job_id: str) -> Job | None:

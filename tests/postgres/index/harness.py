@@ -11,9 +11,11 @@ from threading import Barrier, Thread
 from typing import Any
 
 import psycopg
+import pytest
 
 from tests.postgres.harness import Postgres
-from tidefill.indexes.next_action import Action
+from tidefill.engine.clock import SystemClock
+from tidefill.indexes.next_action import Action, Drain
 from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Method, State
 from tidefill.jobs.lifecycle import Life
@@ -26,11 +28,6 @@ from tidefill.postgres.index.survey import Wanted, survey
 from tidefill.postgres.server import PostgresServer
 
 PATIENCE_S = 30.0
-
-
-class SystemClock:
-    def now_s(self) -> float:
-        return time.time()
 
 
 class Indexed:
@@ -284,3 +281,17 @@ def _outcome(work: Callable[[], object]) -> object:
         return work()
     except Exception as error:
         return error
+
+
+def bring(index: Indexed, monkeypatch: pytest.MonkeyPatch, state: State, logged: int) -> Indexed:
+    """Have the index come just to that state; be public if it is the last. `logged`: the row that is left to drain."""
+    if state is State.READ_WRITE_AND_DELETE:
+        index.run()
+        return index
+    if state is State.DRAINING:
+        monkeypatch.setattr("tidefill.indexes.next_action.LOCK_TRIES", 0)
+        index.run_to(State.MERGING)
+        index.sql(f"UPDATE {{t}} SET v = 'logged' WHERE id = {logged}")
+        index.run_before(Drain)
+    index.run_to(state)
+    return index

@@ -14,8 +14,9 @@ from typing import Any
 
 import psycopg
 
-from tests.postgres.index.harness import Indexed, SystemClock
+from tests.postgres.index.harness import Indexed
 from tests.postgres.index.interleavings import LEVELS, SAVEPOINT, Case, Program, Statement
+from tidefill.engine.clock import SystemClock
 from tidefill.errors import DuplicateKeys, NotYet
 from tidefill.indexes.control import Control
 from tidefill.indexes.shape import Shape

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.postgres.index.harness import Indexed
+from tests.postgres.index.harness import Indexed, bring
 from tests.postgres.index.test_statements import BUILDING, KEEPING, PUBLIC
 from tidefill.errors import DuplicateKeys
-from tidefill.indexes.next_action import Drain, FillChunk
+from tidefill.indexes.next_action import FillChunk
 from tidefill.indexes.states import Method, State
 
 Make = Callable[..., Indexed]
@@ -40,24 +40,9 @@ LEGAL = [
 """At any time one row has NULL, at the end the row 5."""
 
 
-def brought(indexed: Make, monkeypatch: pytest.MonkeyPatch, method: Method, state: State) -> Indexed:
-    """An index that has just come to that state; a public one if it is the last."""
-    if state is State.DRAINING:
-        monkeypatch.setattr("tidefill.indexes.next_action.LOCK_TRIES", 0)
-    index = indexed(ROWS, method=method, nulls_not_distinct=True)
-    if state is State.READ_WRITE_AND_DELETE:
-        index.run()
-    if state is State.DRAINING:
-        index.run_to(State.MERGING)
-        index.sql("UPDATE {t} SET v = 'logged' WHERE id = 12")
-        index.run_before(Drain)
-    index.run_to(state)
-    return index
-
-
 @pytest.mark.parametrize(("method", "state"), STATES)
 def test_one_row_has_null(indexed: Make, monkeypatch: pytest.MonkeyPatch, method: Method, state: State) -> None:  # Y7
-    index = brought(indexed, monkeypatch, method, state)
+    index = bring(indexed(ROWS, method=method, nulls_not_distinct=True), monkeypatch, state, logged=12)
     writer = index.writer()
     for statement in LEGAL:
         for part in statement.split("; "):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.postgres.index.harness import Indexed
-from tidefill.indexes.next_action import Advance, Drain
+from tests.postgres.index.harness import Indexed, bring
+from tidefill.indexes.next_action import Advance
 from tidefill.indexes.states import Method, State
 from tidefill.ports.machine import Wait
 
@@ -66,27 +66,11 @@ ILLEGAL = [
 ]
 
 
-def brought(indexed: Make, monkeypatch: pytest.MonkeyPatch, method: Method, state: State) -> Indexed:
-    """An index that has just come to that state; a public one if it is the last."""
-    if state is State.DRAINING:
-        monkeypatch.setattr("tidefill.indexes.next_action.LOCK_TRIES", 0)
-    index = indexed(ROWS, method=method)
-    if state is State.READ_WRITE_AND_DELETE:
-        index.run()
-        return index
-    if state is State.DRAINING:
-        index.run_to(State.MERGING)
-        index.sql("UPDATE {t} SET v = 'logged' WHERE id = 29")
-        index.run_before(Drain)
-    index.run_to(state)
-    return index
-
-
 @STATES
 def test_every_statement(
     indexed: Make, monkeypatch: pytest.MonkeyPatch, method: Method, state: State
 ) -> None:  # Y1, Y7, C15
-    index = brought(indexed, monkeypatch, method, state)
+    index = bring(indexed(ROWS, method=method), monkeypatch, state, logged=29)
     writer = index.writer()
     for statement in LEGAL:
         for part in statement.split("; "):
@@ -110,7 +94,7 @@ def test_a_writer_that_began_before(
     indexed: Make, monkeypatch: pytest.MonkeyPatch, method: Method, state: State
 ) -> None:  # Y2
     """A transaction that is open while the state changes is waited for, or is not in the way; its rows are there."""
-    index = brought(indexed, monkeypatch, method, state)
+    index = bring(indexed(ROWS, method=method), monkeypatch, state, logged=29)
     writer = index.begin()
     assert index.by(writer, "UPDATE {t} SET v = 'late' WHERE id = 1") == "ok"
     assert index.by(writer, "DELETE FROM {t} WHERE id = 2") == "ok"
@@ -154,7 +138,7 @@ NESTED = [  # a user's trigger that writes other rows of the same statement
 
 @STATES
 def test_triggers_of_users(indexed: Make, monkeypatch: pytest.MonkeyPatch, method: Method, state: State) -> None:
-    index = brought(indexed, monkeypatch, method, state)
+    index = bring(indexed(ROWS, method=method), monkeypatch, state, logged=29)
     for statement in NESTED:
         index.sql(statement)
     index.sql("UPDATE {t} SET v = v || 'x' WHERE id <= 5")

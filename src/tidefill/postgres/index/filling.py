@@ -18,7 +18,7 @@ from tidefill.indexes.control import CONTROL, Control
 from tidefill.indexes.entries import WIDE_BYTES, key_bytes, key_index
 from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.shape import Shape, as_texts, equal, listed, not_null, parameters, same
-from tidefill.jobs.sql_names import identifier
+from tidefill.jobs.sql_names import escaped, identifier
 from tidefill.postgres.index import pressure
 from tidefill.postgres.index.repair import put_right, unindexable
 from tidefill.postgres.index.session import BAD_KEY, BAD_VALUE, IndexSession, told
@@ -73,12 +73,9 @@ def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int)
     return Filled(done.chunks + 1, done.rows + count, upto, upto is None, blocked=blocked)
 
 
-def fill_together(
-    session: IndexSession, parts: Sequence[tuple[Shape, Control]], done: Filled, rows: int
-) -> tuple[tuple[str, ...] | None, list[int]]:
-    """Load the entries of the next chunk for several indexes, from one read of the base table. Returns the upper bound
-    of the chunk, and how many rows each index got. Raises what a value of the data raises, and nothing is loaded
-    then."""
+def fill_together(session: IndexSession, parts: Sequence[tuple[Shape, Control]], done: Filled, rows: int) -> list[int]:
+    """Load the entries of the next chunk for several indexes, from one read of the base table. Returns how many rows
+    each index got. Raises what a value of the data raises, and nothing is loaded then."""
     upto = _upper_bound(session, done, rows)
     where, values = _range(session.shape, done.upto, upto)
     first, *others = parts
@@ -91,7 +88,7 @@ def fill_together(
         assert counts is not None, "a query of counts gives a row"
         for (shape, _), count in zip(parts, counts, strict=True):
             _count(connection, shape, done, count)
-    return upto, list(counts)
+    return list(counts)
 
 
 def _loads(shapes: Sequence[Shape], where: str) -> str:
@@ -104,14 +101,14 @@ def _loads(shapes: Sequence[Shape], where: str) -> str:
         load = f"INSERT INTO {shape.entries} ({listed(shape.columns)}) SELECT {columns} FROM s WHERE ok{at} RETURNING 1"
         loads.append(f"n{at} AS ({load})")
         counts.append(f"(SELECT count(*) FROM n{at})")
-    base = f"FROM {_escaped(shapes[0].base)} t {' '.join(joins)} WHERE {where}"
+    base = f"FROM {escaped(shapes[0].base)} t {' '.join(joins)} WHERE {where}"
     return f"WITH s AS MATERIALIZED (SELECT {', '.join(read)} {base}), {', '.join(loads)} SELECT {', '.join(counts)}"
 
 
 def _entries_of(shape: Shape) -> str:
     """A query: the entries of base rows `t`. It ends in a condition, to which more can be added."""
     return (
-        f"SELECT {listed(shape.columns, 'z.')} FROM {_escaped(shape.base)} t "
+        f"SELECT {listed(shape.columns, 'z.')} FROM {escaped(shape.base)} t "
         f"CROSS JOIN LATERAL {shape.function('of')} (t) z WHERE z.ok"
     )
 
@@ -231,10 +228,10 @@ def _upper_bound(session: IndexSession, done: Filled, rows: int) -> tuple[str, .
     """The primary key of the last row of a chunk of that many rows, as texts; None if fewer are left."""
     shape = session.shape
     where, values = _range(shape, done.upto, None)
-    names = [f"t.{_escaped(identifier(column.name))}" for column in shape.primary_key]
+    names = [f"t.{escaped(identifier(column.name))}" for column in shape.primary_key]
     texts, order = ", ".join(f"{name}::text" for name in names), ", ".join(names)
     query = (
-        f"SELECT {texts} FROM {_escaped(shape.base)} t WHERE {where} ORDER BY {order} OFFSET {max(rows, 1) - 1} LIMIT 1"
+        f"SELECT {texts} FROM {escaped(shape.base)} t WHERE {where} ORDER BY {order} OFFSET {max(rows, 1) - 1} LIMIT 1"
     )
     with told(f"the table {shape.base}"):
         found = session.connection.execute(query, values).fetchone()
@@ -243,7 +240,7 @@ def _upper_bound(session: IndexSession, done: Filled, rows: int) -> tuple[str, .
 
 def _range(shape: Shape, after: tuple[str, ...] | None, upto: tuple[str, ...] | None) -> tuple[str, dict[str, Any]]:
     """A condition on the base row `t`: its primary key lies after the one and not after the other."""
-    key = f"({', '.join(f't.{_escaped(identifier(column.name))}' for column in shape.primary_key)})"
+    key = f"({', '.join(f't.{escaped(identifier(column.name))}' for column in shape.primary_key)})"
     parts, values = ["true"], dict[str, Any]()
     for name, sign, bound in (("after", ">", after), ("upto", "<=", upto)):
         if bound is not None:
@@ -251,11 +248,6 @@ def _range(shape: Shape, after: tuple[str, ...] | None, upto: tuple[str, ...] | 
             parts.append(f"{key} {sign} ({casts})")
             values |= {f"{name}{at}": text for at, text in enumerate(bound)}
     return " AND ".join(parts), values
-
-
-def _escaped(name: str) -> str:
-    """A name in a statement that has parameters."""
-    return name.replace("%", "%%")
 
 
 def _checkpoint(connection: psycopg.Connection[Any], shape: Shape, done: Filled, upto: tuple[str, ...] | None) -> None:
@@ -277,8 +269,8 @@ def _bad_row(
     connection: psycopg.Connection[Any], shape: Shape, where: str, values: dict[str, Any], error: psycopg.Error
 ) -> TidefillError:
     """The first row of the chunk whose key cannot be computed; NotYet if somebody has mended it meanwhile."""
-    names = ", ".join(f"t.{_escaped(identifier(column.name))}::text" for column in shape.primary_key)
-    rows = f"SELECT {names} FROM {_escaped(shape.base)} t WHERE {where}"
+    names = ", ".join(f"t.{escaped(identifier(column.name))}::text" for column in shape.primary_key)
+    rows = f"SELECT {names} FROM {escaped(shape.base)} t WHERE {where}"
     for key in connection.execute(rows, values).fetchall():
         try:
             with connection.transaction():

@@ -31,7 +31,7 @@ from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
 from tidefill.postgres.index.machine import IndexMachine
 from tidefill.postgres.index.session import IndexSession, waits_for
 from tidefill.postgres.index.several import SeveralMachine
-from tidefill.postgres.index.survey import ROW_BYTES, Wanted, survey
+from tidefill.postgres.index.survey import ROWS, Wanted, survey
 from tidefill.postgres.server import PostgresServer
 
 KIND = "index"
@@ -39,12 +39,6 @@ KIND = "index"
 
 REMOVE_S = 2.0
 HELD_S = 0.2
-
-_ROWS = f"""
-SELECT coalesce(sum(
-  CASE WHEN l.reltuples > 0 THEN l.reltuples ELSE pg_relation_size(l.oid) / {ROW_BYTES} END), 0)::bigint
-FROM pg_class l WHERE l.relkind = 'r' AND (l.oid = %s OR l.oid IN (SELECT relid FROM pg_partition_tree(%s)))
-"""
 
 
 @dataclass
@@ -115,7 +109,7 @@ class Indexes:
         resource = Resource(KIND, f"{definition.connection}/{index_id}")
 
         def rows() -> int:
-            return int(session.one(_ROWS, (shape.relation, shape.relation))[0])
+            return int(session.one(ROWS.format(relation=shape.relation))[0])
 
         return IndexMachine(session, self.clock, resource, Method(definition.method), rows)
 

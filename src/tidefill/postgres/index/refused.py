@@ -103,17 +103,22 @@ def try_again(session: IndexSession, control: Control, after: Any) -> Any:
 
 def _noted(session: IndexSession, after: Any = None) -> list[Any]:
     shape = session.shape
-    logs = " UNION ".join(f"SELECT {listed(shape.p)} FROM {shape.log(number)}" for number in LOGS)
     where = "" if after is None else f"WHERE ({listed(shape.p)}) > ({parameters(shape)})"
-    query = f"SELECT {as_texts(shape.p)} FROM ({logs}) q {where} ORDER BY {listed(shape.p, 'q.')} LIMIT {TRIED}"
+    query = (
+        f"SELECT {as_texts(shape.p)} FROM ({_logged(shape)}) q {where} ORDER BY {listed(shape.p, 'q.')} LIMIT {TRIED}"
+    )
     return session.all(query, after or ())
+
+
+def _logged(shape: Shape) -> str:
+    """A query: the primary keys of all noted rows, each once."""
+    return " UNION ".join(f"SELECT {listed(shape.p)} FROM {shape.log(number)}" for number in LOGS)
 
 
 def write_report(session: IndexSession, control: Control) -> None:
     """The keys of noted rows, each with the rows that have it; no report if there are none."""
     shape = session.shape
-    logs = " UNION ".join(f"SELECT {listed(shape.p)} FROM {shape.log(number)}" for number in LOGS)
-    rows = int(session.one(f"SELECT count(*) FROM ({logs}) q")[0])
+    rows = int(session.one(f"SELECT count(*) FROM ({_logged(shape)}) q")[0])
     keys = _report(session) if rows else []
     report = Jsonb({"total": len(keys), "keys": keys[:DUPLICATES_MAX], "refused": rows}) if rows else None
     with session.transaction(control, "UPDATE") as connection:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import assert_never
 
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.errors import AllPartsFailed, Conflict, NameTaken, NotYet, RetryLater, TidefillError
+from tidefill.indexes.control import Control
 from tidefill.indexes.next_action import FillChunk
+from tidefill.indexes.shape import Shape
 from tidefill.indexes.states import Method, State
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
@@ -236,11 +238,13 @@ class SeveralMachine:
         """If a value of the data stops one index, the chunk is filled for each by itself: the one that fails is told
         from the others."""
         machines, began_s = [self._machines[name] for name in names], self._clock.now_s()
-        parts, done = list[tuple[Any, Any]](), truth.truths[names[0]].filled
+        done, parts = truth.truths[names[0]].filled, list[tuple[Shape, Control]]()
         for machine in machines:
-            parts.append((machine.session.shape, truth.truths[machine.name].control))
+            control = truth.truths[machine.name].control
+            assert control is not None, "only what is installed is filled"
+            parts.append((machine.session.shape, control))
         try:
-            _, counts = filling.fill_together(machines[0].session, parts, done, machines[0].chunk_rows(job))
+            counts = filling.fill_together(machines[0].session, parts, done, machines[0].chunk_rows(job))
         except BAD_KEY:
             return self._fill_each(job, truth, names)
         took_s = self._clock.now_s() - began_s

@@ -32,7 +32,15 @@ RIGHTS = {
 NEEDED_RELEASE = 150000
 """PostgreSQL 15: the first one with NULLS NOT DISTINCT, which the key of the entries needs."""
 
-_TABLE = """
+ROWS = f"""
+SELECT coalesce(sum(
+  CASE WHEN l.reltuples > 0 THEN l.reltuples ELSE pg_relation_size(l.oid) / {ROW_BYTES} END), 0)::bigint
+FROM pg_class l WHERE l.relkind = 'r'
+  AND (l.oid = {{relation}} OR l.oid IN (SELECT relid FROM pg_partition_tree({{relation}})))
+"""
+"""A query: about how many rows a table has. `relation`: its oid, in SQL."""
+
+_TABLE = f"""
 SELECT c.oid::bigint AS relation, c.relkind::text AS kind, c.relrowsecurity AS row_security,
   c.relforcerowsecurity AS forces_row_security,
   pg_has_role(c.relowner, 'USAGE') AS is_owner, pg_get_userbyid(c.relowner) AS owner, current_user AS role,
@@ -47,10 +55,8 @@ SELECT c.oid::bigint AS relation, c.relkind::text AS kind, c.relrowsecurity AS r
     WHERE l.relpersistence <> 'p' AND (l.oid = c.oid OR l.oid IN (SELECT relid FROM pg_partition_tree(c.oid))))
     AS unlogged,
   (SELECT string_agg(pubname, ', ') FROM pg_publication WHERE puballtables) AS publications,
-  (SELECT coalesce(sum(CASE WHEN l.reltuples > 0 THEN l.reltuples ELSE pg_relation_size(l.oid) / %(row_bytes)s END),
-    0)::bigint FROM pg_class l WHERE l.relkind = 'r'
-    AND (l.oid = c.oid OR l.oid IN (SELECT relid FROM pg_partition_tree(c.oid)))) AS rows,
-  (SELECT array_agg(r ORDER BY r) FROM unnest(ARRAY['pg_read_all_stats', 'pg_signal_backend']) r
+  ({ROWS.format(relation="c.oid")}) AS rows,
+  (SELECT array_agg(r ORDER BY r) FROM unnest(%(rights)s::text[]) r
     WHERE NOT pg_has_role(r, 'USAGE')) AS missing,
   (SELECT count(*) FROM pg_partition_tree(c.oid) WHERE isleaf) AS leaves,
   to_regclass(format('%%I.%%I', n.nspname, %(index)s::text))::text AS taken
@@ -157,7 +163,8 @@ def _table(session: psycopg.Connection[Any], wanted: Wanted) -> dict[str, Any]:
             f"the server has release {release // 10000} of PostgreSQL", hint="A global index needs release 15 or newer."
         )
     found = _dicts(
-        session, _TABLE, schema=wanted.schema, table=wanted.table, index=wanted.name, ours=SCHEMA, row_bytes=ROW_BYTES
+        session, _TABLE, schema=wanted.schema, table=wanted.table, index=wanted.name, ours=SCHEMA,
+        rights=list(RIGHTS),
     )  # fmt: skip
     if not found:
         raise UnknownTable(f"there is no table {wanted.schema}.{wanted.table}", hint="Name it connection.schema.table.")
