@@ -74,6 +74,14 @@ def remember(shape: Shape, leaf: str, row_trigger: int) -> str:
     return f"INSERT INTO {LEAVES} VALUES ({values}) ON CONFLICT DO NOTHING"
 
 
+def suspect_orphans(shape: Shape, leaf: str) -> str:
+    """The statement that has all entries searched for orphans, if the file of this partition is not its first one: it
+    may have been truncated before it had the trigger for TRUNCATE. It notes a partition that was never there, as one
+    that is gone."""
+    rewritten = f"SELECT FROM pg_class WHERE oid = {literal(leaf)}::regclass AND relfilenode <> oid"
+    return f"INSERT INTO {LEAVES} SELECT {literal(shape.id)}, 0, 0 WHERE EXISTS ({rewritten}) ON CONFLICT DO NOTHING"
+
+
 # How far a partition has been taken in: one row among the checkpoints of the fill, under an id of its own.
 
 

@@ -157,6 +157,7 @@ def test_a_detached_partition_is_left_alone(indexed: Make) -> None:
 def test_a_disabled_trigger_is_noticed(indexed: Make, table: str) -> None:
     index = brought(indexed, State.READ_WRITE_AND_DELETE)
     index.turn()
+    index.unguarded()
     index.sql(f"ALTER TABLE {table} DISABLE TRIGGER {trigger_names(index.shape)[0]}")
     with pytest.raises(IndexBroken, match="not enabled for all writers"):
         index.turn()
@@ -164,6 +165,7 @@ def test_a_disabled_trigger_is_noticed(indexed: Make, table: str) -> None:
 
 def test_missing_parts_are_noticed(indexed: Make) -> None:
     index = brought(indexed, State.READ_WRITE_AND_DELETE)
+    index.unguarded()
     index.sql(f"DROP TRIGGER {trigger_names(index.shape)[1]} ON {{t}}")
     with pytest.raises(IndexBroken, match="is gone"):
         index.turn()
@@ -171,6 +173,7 @@ def test_missing_parts_are_noticed(indexed: Make) -> None:
 
 def test_a_missing_function_is_noticed(indexed: Make) -> None:
     index = brought(indexed, State.READ_WRITE_AND_DELETE)
+    index.unguarded()
     index.sql(f"DROP FUNCTION {index.shape.function('do')}")
     with pytest.raises(IndexBroken, match="functions is gone"):
         index.turn()

@@ -108,6 +108,41 @@ def test_truncate_of_a_new_partition_is_followed(indexed: Make) -> None:
     assert index.differences() == []
 
 
+def truncated_early(index: Indexed) -> None:
+    """A partition is attached, gets rows by the root, and is truncated before a runner has looked."""
+    attach(index, "nine")
+    assert index.writes("INSERT INTO {t} (id, r, v) VALUES (92, 9, 'ten')") == "ok"
+    index.sql("TRUNCATE {t}_9")
+    assert index.writes("INSERT INTO {t} (id, r, v) VALUES (93, 9, 'eleven')") == "ok"
+
+
+def test_a_partition_that_is_truncated_before_it_is_known_leaves_no_entry(indexed: Make) -> None:
+    index = indexed(ROWS)
+    index.run()
+    truncated_early(index)
+    assert [row[0] for row in index.differences()] == ["orphan"]
+    index.run_until(idle)
+    assert index.differences() == []
+
+
+@STATES
+def test_the_same_while_it_is_built(indexed: Make, method: Method, state: State) -> None:
+    index = indexed(ROWS, method=method)
+    index.run_to(state)
+    truncated_early(index)
+    index.run()
+    assert index.differences() == []
+
+
+def test_without_the_suspicion_an_orphan_stays(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaves, "suspect_orphans", lambda shape, leaf: "SELECT 1")
+    index = indexed(ROWS)
+    index.run()
+    truncated_early(index)
+    index.run_until(idle)
+    assert [row[0] for row in index.differences()] == ["orphan"]
+
+
 def test_an_entry_that_a_writer_needs_again_is_no_orphan(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The base is looked at again after the entry is locked: a row may have come back meanwhile."""
     index = indexed(ROWS)

@@ -7,9 +7,16 @@ from psycopg import errors
 from tidefill.errors import NotYet, TidefillError, Unavailable, VerifyFailed
 from tidefill.indexes.bodies import shared_function, truncate_function
 from tidefill.indexes.control import CONTROL, LOCK_MS, Control, install
+from tidefill.indexes.guard import guard, guard_name
 from tidefill.indexes.states import Body, Method, State
+from tidefill.jobs.sql_names import unquoted
 from tidefill.postgres.index import looking, partitions, repair
 from tidefill.postgres.index.session import IndexSession, told, waits_for
+
+_LACKS_GUARD = """
+SELECT rolsuper AND NOT EXISTS (SELECT FROM pg_event_trigger WHERE evtname = %s) FROM pg_roles
+WHERE rolname = current_user
+"""
 
 
 def installed(session: IndexSession, method: Method) -> tuple[str, ...]:
@@ -26,7 +33,21 @@ def installed(session: IndexSession, method: Method) -> tuple[str, ...]:
         raise
     if not done:
         raise NotYet(f"the table {shape.table} is busy", detail=waits_for(session.writers()))
+    make_guard(session)
     return ("installed",)
+
+
+def make_guard(session: IndexSession) -> None:
+    """Have the server refuse statements that would break the index, if our role may make an event trigger, and the
+    index is there and has none."""
+    shape, control = session.shape, session.control()
+    if control is None or control.body is Body.ABSENT:
+        return
+    if not session.one(_LACKS_GUARD, (unquoted(guard_name(shape)),))[0]:
+        return
+    with session.transaction(control, "UPDATE") as connection:
+        for statement in guard(shape):
+            connection.execute(statement)
 
 
 def advance(session: IndexSession, control: Control, state: State, body: Body, rows: int = 0) -> None:

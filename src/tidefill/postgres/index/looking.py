@@ -11,6 +11,7 @@ from tidefill.errors import IndexBroken, NameTaken, UpstreamReplaced, UpstreamUn
 from tidefill.indexes import checking
 from tidefill.indexes.bodies import trigger_names
 from tidefill.indexes.control import CONTROL, Control, grant_to_owner
+from tidefill.indexes.guard import NEEDED
 from tidefill.indexes.merging import names_base_now, slow_function
 from tidefill.indexes.shape import LOGS, Shape, renamed
 from tidefill.jobs.sql_names import identifier, unquoted
@@ -161,7 +162,7 @@ def check_whole(session: IndexSession, control: Control | None) -> None:
         table, name, enabled = found
         what = "gone" if enabled is None else "not enabled for all writers"
         raise _broken(shape, f"its trigger {name} on {table} is {what}")
-    functions = [f"{shape.id}_{name}" for name in ("row", "do", "at", "of", "raw", "key")]
+    functions = [f"{shape.id}_{name}" for name in NEEDED]
     if session.one(_FUNCTIONS, (functions,))[0] < len(functions):
         raise _broken(shape, "one of its functions is gone")
     if session.one("SELECT to_regclass(%s)", (shape.entries,))[0] is None:

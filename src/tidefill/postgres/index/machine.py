@@ -129,6 +129,7 @@ class IndexMachine:
         self._session.prepare()
         self._session.take_over()
         looking.follow_rename(self._session)
+        changes.make_guard(self._session)
         self._barrier = None
 
     def recover(self, job: Job, last: Truth | None) -> Outcome[Truth]:

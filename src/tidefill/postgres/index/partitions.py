@@ -91,6 +91,7 @@ def _put_next(
         if is_last:
             connection.execute(leaves.forget_reached(shape, row_trigger))
             connection.execute(leaves.remember(shape, leaf, row_trigger))
+            connection.execute(leaves.suspect_orphans(shape, leaf))
         else:
             connection.execute(leaves.note_reached(shape, row_trigger), (list(keys[-1]), rows))
     return Taken(rows, f"the partition {leaf} was taken in" if is_last else "")

@@ -9,6 +9,7 @@ from psycopg import errors
 
 from tidefill.errors import Fenced, NotYet
 from tidefill.indexes.control import CONTROL, LOCK_MS, TAKEN_OVER
+from tidefill.indexes.guard import guard_name
 from tidefill.indexes.leaves import CHUNKS, LEAVES, forget_all
 from tidefill.indexes.locking import DECLARED, lock_tree
 from tidefill.indexes.shape import LOGS, SCHEMA, Shape, literal
@@ -16,7 +17,7 @@ from tidefill.indexes.states import Body
 from tidefill.jobs.sql_names import identifier
 from tidefill.postgres.index.session import IndexSession, told, waits_for
 
-FUNCTIONS = ("row", "truncate", "do", "merge", "slow", "leaf", "at", "of", "raw", "try", "key")
+FUNCTIONS = ("guard", "row", "truncate", "do", "merge", "slow", "leaf", "at", "of", "raw", "try", "key")
 """In an order in which each can be dropped."""
 
 _TRIGGERS = f"""
@@ -61,6 +62,7 @@ def clear(session: IndexSession) -> None:
     drop_view(session)
     tables = ", ".join((shape.entries, *map(shape.log, LOGS)))
     _remove(session, f"DROP TABLE IF EXISTS {tables}; {forget_all(shape)}")
+    _remove(session, f"DROP EVENT TRIGGER IF EXISTS {guard_name(shape)}")
     _drop_triggers(session)
     _remove(session, _drop_functions(shape))
 
