@@ -125,6 +125,33 @@ def test_each_block_is_searched_for_orphans_once(indexed: Make, monkeypatch: pyt
     assert index.differences() == []
 
 
+# Without a rule: the anomaly that it answers.
+
+
+def test_without_the_checkpoint_a_restart_begins_again(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "TAKEN", 3)
+    monkeypatch.setattr(leaves, "note_reached", lambda shape, trigger: "SELECT %s::text[], %s::bigint")
+    index = indexed(ROWS)
+    index.run()
+    attach(index, *(f"n{number}" for number in range(8)))
+    for _ in range(4):
+        index.turn()
+        index.restart()
+    assert is_taking_in(index)
+    assert index.count("{e}", "p1 >= 90") == 3
+
+
+def test_without_a_note_a_refused_row_never_has_an_entry(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused, "note", lambda connection, shape, keys: None)
+    index = indexed(ROWS)
+    index.run()
+    attach(index, "nine", "v1")
+    look(index)
+    index.sql("DELETE FROM {t} WHERE id = 1")
+    look(index)
+    assert [row[0] for row in index.differences()] == ["missing"]
+
+
 def report(index: Indexed) -> Any:
     return index.sql("SELECT report FROM tidefill.indexes")[0][0]
 

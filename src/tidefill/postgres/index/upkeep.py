@@ -48,7 +48,7 @@ class Keeper:
                 return self._take_in(control, leaf, row_trigger)
             case RemoveOrphans():
                 removed = partitions.remove_orphans(self._session, control)
-                return (f"a partition is gone; {removed} entries of it were removed",)
+                return (f"a partition is gone, or was emptied; {removed} entries of it were removed",)
             case TryRefused():
                 return self._try_refused(control)
             case GrantToOwner():
