@@ -115,8 +115,7 @@ class Stage:
         self._url = url
         self._plays = 0
         self._ended = Event()
-        self._aside = psycopg.connect(url, autocommit=True)
-        self._aside.execute("SET synchronous_commit = off; SET client_min_messages = error")
+        self._aside = _aside(url)
         self._aside.execute(f"DROP TABLE IF EXISTS {TABLE}; DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
         self._aside.execute(SETUP.encode())
         self._shapes = {unique: _shape(url, unique) for unique in (True, False)}
@@ -142,6 +141,8 @@ class Stage:
     def _freshen(self) -> None:
         """New sessions, and no dead rows in the catalogs, which all plays change."""
         self._end_sessions()
+        self._aside.close()  # it has plans of all that was made and dropped
+        self._aside = _aside(self._url)
         self._open()
         for table in CATALOGS:
             self._aside.execute(f"VACUUM pg_catalog.{table}")
@@ -169,6 +170,13 @@ class Stage:
                 play.give_up()
         self.told += play.told
         return play
+
+
+def _aside(url: str) -> psycopg.Connection[Any]:
+    """The session of the stage itself."""
+    session = psycopg.connect(url, autocommit=True)
+    session.execute("SET synchronous_commit = off; SET client_min_messages = error")
+    return session
 
 
 def _shape(url: str, unique: bool) -> Shape:
@@ -206,7 +214,7 @@ class Play:
         self.told: Counter[str] = Counter()
         self._aside, self._runner, self._users, self._ended, self._case = aside, runner, users, ended, case
         self._changes = 0
-        """Commits of users and steps of the runner so far."""
+        """Commits of users, and beginnings and ends of the runner's steps so far."""
         self._seen: dict[str, int] = {}
         """How many there were when a user's snapshot was taken."""
         self._versions = [self._version()[0]]
@@ -271,6 +279,7 @@ class Play:
         """Until all steps have ended or are blocked; see what has come of those that have ended."""
         self._settle()
         while ended := [one for one in (*self._users.values(), self._runner) if one.has_ended]:
+            self._changes += self._runner in ended  # a snapshot may have been taken while its step was blocked
             if any(one.doing == "COMMIT" if isinstance(one, User) else self._runner.is_public for one in ended):
                 self._note_version()
             for one in ended:
