@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tidefill.core.version import (
     Number,
+    Offsets,
     Snapshot,
     Version,
     lies_between,
@@ -138,3 +139,60 @@ def test_a_point_says_how_far_a_head_is_ahead_of_it() -> None:
     assert (Number(3).lag_to(Number(7)), Number(7).lag_to(Number(3))) == (4, 0)
     assert Snapshot(1, 1).lag_to(Snapshot(5, 5)) is None, "nobody counts transactions that were not logged"
     assert (Number(3).ordinal, Snapshot(1, 1).ordinal) == (3, None)
+
+
+def offsets(**by_partition: int) -> Offsets:
+    return Offsets.of({int(name[1:]): offset for name, offset in by_partition.items()})
+
+
+def test_a_partition_that_is_missing_has_the_offset_0() -> None:
+    assert offsets(p0=3, p1=0) == offsets(p0=3)
+    assert offsets(p0=3).at(7) == 0
+    assert offsets(p0=3).includes(offsets(p1=0))
+    assert not offsets(p0=3).includes(offsets(p1=1))
+
+
+def test_offsets_are_compared_by_partition() -> None:
+    assert offsets(p0=3, p1=4).includes(offsets(p0=3))
+    assert not offsets(p0=9, p1=3).includes(offsets(p1=4))
+    assert newer(Version("t", offsets(p0=3, p1=1)), Version("t", offsets(p0=3)))
+    assert not newer(Version("t", offsets(p0=2, p1=9)), Version("t", offsets(p0=3)))
+    assert not newer(Version("t", offsets(p0=3, p1=0)), Version("t", offsets(p0=3)))
+
+
+def test_the_lag_of_offsets_is_in_messages() -> None:
+    assert offsets(p0=3).lag_to(offsets(p0=10, p1=5)) == 12
+    assert offsets(p0=10).lag_to(offsets(p0=3, p1=2)) == 2
+
+
+def test_the_greater_offset_of_each_partition() -> None:
+    assert offsets(p0=3, p2=1).joined(offsets(p0=1, p1=4)) == offsets(p0=3, p1=4, p2=1)
+
+
+def test_offsets_as_json() -> None:
+    version = Version("cluster/topic", offsets(p0=3, p12=1 << 40), carry='{"epochs": {"0": 5}}')
+    again = version_from_json(json.loads(json.dumps(version_to_json(version))))
+    assert (again, again.carry) == (version, version.carry)
+    assert version_to_json(version)["offsets"] == {"0": 3, "12": 1 << 40}
+
+
+@pytest.mark.parametrize("damaged", [{"0": -1}, {"x": 1}, {"0": "1"}, {"0": True}, {"-1": 1}, [1]])
+def test_damaged_offsets(damaged: object) -> None:
+    with pytest.raises(StateUnreadable):
+        version_from_json({"identity": "t", "offsets": damaged})
+
+
+@given(
+    st.dictionaries(st.integers(0, 3), st.integers(0, 5)),
+    st.dictionaries(st.integers(0, 3), st.integers(0, 5)),
+)
+def test_offsets_include_what_their_messages_include(one: dict[int, int], other: dict[int, int]) -> None:
+    def messages(ends: dict[int, int]) -> set[tuple[int, int]]:
+        return {(partition, offset) for partition, end in ends.items() for offset in range(end)}
+
+    first, second = Offsets.of(one), Offsets.of(other)
+    assert first.includes(second) == (messages(one) >= messages(other))
+    assert (first == second) == (messages(one) == messages(other))
+    assert first.lag_to(second) == len(messages(other) - messages(one))
+    assert first.joined(second).includes(first)
+    assert messages(first.joined(second).by_partition) == messages(one) | messages(other)

@@ -1,8 +1,9 @@
 """Which commits of an upstream are in.
 
-A version is a point of a table of one identity. Points are of two kinds: the number of a Delta version, and the
-snapshot of a PostgreSQL server, which is a SET of transactions: two snapshots are ordered only by inclusion, and a
-transaction's place in the log says nothing about whether a snapshot sees it.
+A version is a point of a table of one identity. Points are of three kinds: the number of a Delta version; the snapshot
+of a PostgreSQL server, which is a SET of transactions: two snapshots are ordered only by inclusion, and a transaction's
+place in the log says nothing about whether a snapshot sees it; and the offsets of a Kafka topic, which are compared
+partition by partition.
 """
 
 from __future__ import annotations
@@ -70,8 +71,55 @@ class Snapshot:
         return {"snapshot": [self.xmin, self.xmax, sorted(self.xip)]}
 
 
-Point: TypeAlias = Number | Snapshot
-P = TypeVar("P", Number, Snapshot)
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """The messages of a topic below the next offset of each partition. `next`: partition and next offset, ascending by
+    partition. A partition that is missing has the next offset 0, and `Offsets.of` leaves out such a partition: so two
+    points that hold the same messages are equal."""
+
+    next: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, offsets: Mapping[int, int]) -> Offsets:
+        """The point of these next offsets, by partition."""
+        return cls(tuple(sorted((partition, offset) for partition, offset in offsets.items() if offset)))
+
+    @property
+    def by_partition(self) -> dict[int, int]:
+        """The next offset of each partition that has one above 0."""
+        return dict(self.next)
+
+    def at(self, partition: int) -> int:
+        """The next offset of the partition."""
+        return self.by_partition.get(partition, 0)
+
+    def includes(self, other: Point) -> bool:
+        """Whether everything that is in `other` is in this point."""
+        mine = self.by_partition
+        return all(mine.get(partition, 0) >= offset for partition, offset in _same_kind(self, other).next)
+
+    def lag_to(self, head: Point) -> int | None:
+        """How many offsets the head is ahead of this point. Not each of them needs to have a message."""
+        mine = self.by_partition
+        return sum(max(0, offset - mine.get(partition, 0)) for partition, offset in _same_kind(self, head).next)
+
+    def joined(self, other: Offsets) -> Offsets:
+        """The greater offset of each partition."""
+        mine, theirs = self.by_partition, other.by_partition
+        return Offsets.of({each: max(mine.get(each, 0), theirs.get(each, 0)) for each in {*mine, *theirs}})
+
+    @property
+    def ordinal(self) -> int | None:
+        """Several offsets are no number."""
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that a version's JSON has for its point."""
+        return {"offsets": {str(partition): offset for partition, offset in self.next}}
+
+
+Point: TypeAlias = Number | Snapshot | Offsets
+P = TypeVar("P", Number, Snapshot, Offsets)
 
 
 def _same_kind(mine: P, other: Point) -> P:
@@ -134,4 +182,15 @@ def version_from_json(data: Any) -> Version:
             xmin <= xmax and all(type(xid) is int and xmin <= xid < xmax for xid in xip)
         ):
             return Version(identity, Snapshot(xmin, xmax, frozenset(xip)), carry)
+        case {"identity": str(identity), "carry": str(carry), "offsets": dict(offsets)} if all(
+            _is_offset(partition, offset) for partition, offset in offsets.items()
+        ):
+            return Version(identity, Offsets.of({int(each): offset for each, offset in offsets.items()}), carry)
     raise StateUnreadable("the state holds a version that cannot be read", detail=repr(data))
+
+
+def _is_offset(partition: object, offset: object) -> bool:
+    """Whether these are a partition, as JSON names it, and an offset."""
+    return (
+        type(partition) is str and partition.isascii() and partition.isdigit() and type(offset) is int and offset >= 0
+    )

@@ -2,7 +2,7 @@
 
 | changes | commit |
 |---|---|
-| a chunk, or nothing but new rows above all that is there | an append |
+| a chunk, or nothing but new rows: above all that is there, or said to be new (`fresh`) | an append |
 | up to some 10,000 keys | an overwrite of the rows that have one of these keys (replaceWhere) |
 | up to so many, and all of them go | a DELETE |
 | a few, of a table of few rows whose changes nobody reads | an overwrite with the rows in memory (`small_target`) |
@@ -267,6 +267,9 @@ class DeltaTarget:
         """Few changes replace the rows that have their keys; more are merged. The change set is evaluated once, and
         kept while its keys are collected and its rows are written."""
         with self._translated(), small_step(write.changes.sparkSession, write.few):
+            if write.fresh:
+                self._write(write.changes, "append", payload)
+                return
             self._follow(write.changes.drop(MARK).schema)
             self.touched.collect(write.touched, self._schema)
             change = self._small.changed(write.changes, self._schema) if write.few and write.exact else None
@@ -422,7 +425,7 @@ class DeltaTarget:
         return f"MERGE INTO {self._table} t USING {view} s ON {on}{bounds} {' '.join(clauses)}"
 
     def compare(
-        self, expected: DataFrame, version: int, but: DataFrame | None = None, within: Range | None = None
+        self, expected: DataFrame, version: int, but: DataFrame | None = None, within: Sequence[Range] | None = None
     ) -> Compared:
         """By buckets of the key: how many rows, and sums of their hashes. Only in buckets that differ rows are compared
         one by one."""
@@ -431,7 +434,7 @@ class DeltaTarget:
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
             if within is not None:
-                found = found.where(is_within([within], self._key, key_types(self._schema, self._key)))
+                found = found.where(is_within(within, self._key, key_types(self._schema, self._key)))
             if but is None:
                 return compared(wanted, found, self._key, self._rounded)
             keys = but.cache()

@@ -362,6 +362,9 @@ class DeltaUpstream:
             found = last.where("last IS NOT NULL").select(*collectable(columns, types)).first()
         return None if found is None else key_of(tuple(found), types)
 
+    def comparable(self, at: Version) -> None:
+        """Everywhere: it forgets no row."""
+
     def row_estimate(self) -> int:
         """The rows that the sample saw, or that were counted last."""
         if self._sample is not None:

@@ -16,7 +16,8 @@ class Halves(Generic[F]):
     changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
     to read them again costs nothing. `removes`: there may be something in `removed`. `lead`: the least and the greatest
     value in the first column of the keys, where they are known at no cost. `few`: the upstream knows that they are so
-    few that one task works them off soonest."""
+    few that one task works them off soonest. `fresh`: nothing is in `removed`, and no row of `added` was ever covered:
+    these are messages that were not there before."""
 
     removed: F
     added: F
@@ -25,6 +26,7 @@ class Halves(Generic[F]):
     removes: bool = True
     lead: tuple[int, int] | None = None
     few: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Merge(Generic[F]):
     """One row a key, marked I, U or D. `exact`: the marks say what each change will do, so the target counts them
     before it writes and puts the counts into the payload. `lead`, `few`: as of `Halves`. `read`: other jobs read the
     target's changes, so a row that stays as it is must not be written again. `touched`: of an index, the keys that the
-    changed rows had and have, each at least once."""
+    changed rows had and have, each at least once. `fresh`: all of them are new rows, whose keys the target cannot have,
+    so it may append them without a look."""
 
     changes: F
     exact: bool
@@ -47,6 +50,7 @@ class Merge(Generic[F]):
     few: bool = False
     read: bool = False
     touched: F | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,11 @@ class Target(Protocol[F]):
     def commit(self, write: TargetWrite[F], payload: Payload) -> None:
         """Evaluate and write, in one commit that carries the payload."""
 
-    def compare(self, expected: F, version: int, but: F | None = None, within: Range | None = None) -> Compared:
+    def compare(
+        self, expected: F, version: int, but: F | None = None, within: Sequence[Range] | None = None
+    ) -> Compared:
         """The target at this version of its log with `expected`, but for rows with the keys in `but`; only rows whose
-        key lies `within` a range, if one is given. (Another runner may have committed since.)"""
+        key lies `within` one of these ranges, if they are given. (Another runner may have committed since.)"""
 
     def check_name(self) -> None:
         """Raise NameTaken if something that the job did not make has the name under which `publish` shows it."""

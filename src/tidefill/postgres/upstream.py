@@ -309,6 +309,9 @@ class PostgresUpstream(Generic[F]):
         """About."""
         return self.row_estimate()
 
+    def comparable(self, at: Version) -> None:
+        """Everywhere: it forgets no row."""
+
     def row_estimate(self) -> int:
         """By the server's statistics, or the last count."""
         return self._rows

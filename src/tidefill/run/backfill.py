@@ -361,16 +361,17 @@ class Backfill(Generic[F]):
         self, truth: Truth, versions: Mapping[Table, Version], piece: Range | None, but: F | None = None
     ) -> Compared:
         """The target with a recompute of what it covers at these versions, whole or a piece of it."""
-        ranges = {name: self._covered_in(name, truth.state, piece) for name in self.shape.tables}
+        within = self._comparable(versions, piece)
+        ranges = {name: self._covered_in(name, truth.state, within) for name in self.shape.tables}
         rows = {
             name: self._upstream(name).rows(ranges[name], versions[table]) for name, table in self.shape.tables.items()
         }
         with self._judged(ranges, rows) as judged:
             for table, upstream in self._upstreams.items():
                 upstream.check(versions[table])
-            found = self._target.compare(judged.rows, truth.checked, but, piece)
+            found = self._target.compare(judged.rows, truth.checked, but, within)
             if judged.hidden is not None and not found.differences:
-                unseen = self._target.compare(judged.hidden, truth.checked, but, piece)
+                unseen = self._target.compare(judged.hidden, truth.checked, but, within)
                 found = replace(found, differences=unseen.differences)
         return replace(found, upto=None if piece is None else piece.upto, notes=(*judged.notes, *found.notes))
 
@@ -384,9 +385,19 @@ class Backfill(Generic[F]):
             return self._derivation.judged(rows)
         return nullcontext(Judged(self._derivation.whole(rows), notes=(HALF_FILLED,)))
 
-    def _covered_in(self, name: Occurrence, state: JobState, piece: Range | None) -> tuple[Range, ...]:
+    def _comparable(self, versions: Mapping[Table, Version], piece: Range | None) -> tuple[Range, ...] | None:
+        """Where the target is compared: in the piece, as far as the input still has its rows; None: everywhere."""
+        if not self._by_key:
+            return None if piece is None else (piece,)
+        ((table, upstream),) = self._upstreams.items()
+        there = upstream.comparable(versions[table])
+        if piece is None or there is None:
+            return there if piece is None else (piece,)
+        return walk.common(there, piece)
+
+    def _covered_in(self, name: Occurrence, state: JobState, within: tuple[Range, ...] | None) -> tuple[Range, ...]:
         covered = walk.covered_ranges(state.coverage[name])
-        return covered if piece is None else walk.common(covered, piece)
+        return covered if within is None else tuple(part for one in within for part in walk.common(covered, one))
 
     def compare_now(self, truth: Truth, after: Key | None, rows: int) -> Compared:
         """The next piece of the target as it is, about so many rows after that key, with a recompute of what it covers.

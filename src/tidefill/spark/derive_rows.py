@@ -79,7 +79,8 @@ class RowWise:
 
     def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
         """The chunk's rows among the additions."""
-        return Halves(halves.removed, halves.added.unionByName(chunk, allowMissingColumns=True), halves.images)
+        added = halves.added.unionByName(chunk, allowMissingColumns=True)
+        return Halves(halves.removed, added, halves.images, removes=not halves.fresh, fresh=halves.fresh)
 
     def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
         """Inputs without rows."""
@@ -99,7 +100,8 @@ class RowWise:
         added = self.derive(half.added)
         if not half.removes:
             touched = self._touched(added)
-            return Merge(added.withColumn(MARK, f.lit("I")), exact=True, few=half.few, touched=touched)
+            marked = added.withColumn(MARK, f.lit("I"))
+            return Merge(marked, exact=True, few=half.few, touched=touched, fresh=half.fresh)
         columns, removed = added.columns, self.derive(half.removed)
         joined = self._side_by_side(removed, added).where(~same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()

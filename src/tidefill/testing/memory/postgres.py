@@ -365,6 +365,9 @@ class PostgresLike:
         """About."""
         return self.row_estimate()
 
+    def comparable(self, at: Version) -> None:
+        """Everywhere: it forgets no row."""
+
     def row_estimate(self) -> int:
         """A guess."""
         return int(len(self._find().rows) * self._estimate_times)

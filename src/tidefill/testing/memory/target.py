@@ -158,13 +158,16 @@ class MemoryTarget:
             if same_writer or not isinstance(write, Append):
                 raise CommitConflict(f"version {entry.version} of {self._path} was committed meanwhile")
 
-    def compare(self, expected: Frame, version: int, but: Frame | None = None, within: Range | None = None) -> Compared:
+    def compare(
+        self, expected: Frame, version: int, but: Frame | None = None, within: Sequence[Range] | None = None
+    ) -> Compared:
         """Rows that one side has and the other has not."""
         self._world.effect("target.compare")
         bag = self._catalog.at(self._path).snapshots[version]
         keys = set(but()) if but is not None else set()
         if within is not None:
-            bag = {key: rows for key, rows in bag.items() if within.holds(Key((rows[0][ID],)))}
+            places = {key: Key((rows[0][ID],)) for key, rows in bag.items()}
+            bag = {key: rows for key, rows in bag.items() if any(part.holds(places[key]) for part in within)}
         wanted = Counter(row for row in expected() if row[0] not in keys)
         found = Counter(row for key, rows in bag.items() for row in rows if key not in keys)
         missing = [f"missing {row}" for row in (wanted - found).elements()]

@@ -10,7 +10,7 @@ from tidefill.core.confirm import Effect, Entry
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
-from tidefill.core.version import Number, Snapshot, Version
+from tidefill.core.version import Number, Offsets, Snapshot, Version
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
@@ -119,6 +119,8 @@ class Simulation(Scripted):
                 server = self.past_servers.get(version.identity)
                 state = None if server is None else server.states.get(snapshot)
                 return None if state is None else list(state.values())
+            case Offsets():
+                return None
 
     def upstream_rows(self) -> list[Row]:
         """The upstream as it is now."""

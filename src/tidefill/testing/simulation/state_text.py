@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidefill.core.state import JobState
-from tidefill.core.version import Number, Snapshot, Version
+from tidefill.core.version import Number, Offsets, Snapshot, Version
 from tidefill.core.walk import Coverage, covered_ranges
 
 
@@ -26,6 +26,8 @@ class StateText:
                 return f"version {number}"
             case Snapshot(xmin, xmax, xip):
                 return f"snapshot {xmin}:{xmax}:{','.join(map(str, sorted(xip)))}"
+            case Offsets(offsets):
+                return f"offsets {', '.join(f'{partition}:{offset}' for partition, offset in offsets)}"
 
     def _coverage(self, coverage: Coverage) -> str:
         return " ".join(f"({r.after or '-inf'} .. {r.upto or '+inf'}]" for r in covered_ranges(coverage)) or "nothing"

@@ -49,7 +49,7 @@ def differences_within_a_range(harness: TargetHarness[F]) -> None:
     def compared(ids: Sequence[int], after: int | None, upto: int | None, but: Sequence[int] = ()) -> Compared:
         within = Range(*(None if end is None else Key((end,)) for end in (after, upto)))
         keys = harness.keys(list(but)) if but else None
-        return target.compare(harness.frame([row(number) for number in ids]), version, keys, within)
+        return target.compare(harness.frame([row(number) for number in ids]), version, keys, [within])
 
     assert compared([1, 2], None, 2) == Compared(2)
     assert compared([3, 4], 2, 4) == Compared(2)
