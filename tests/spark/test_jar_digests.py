@@ -10,7 +10,16 @@ import pytest
 
 from tidefill.errors import JarChanged
 from tidefill.spark import jars
-from tidefill.spark.jars import DIGESTS, Jars, delta_jars, jars_of_delta, jars_of_postgres, session_jars
+from tidefill.spark.jars import (
+    DIGESTS,
+    Jars,
+    delta_jars,
+    jars_of_delta,
+    jars_of_kafka,
+    jars_of_kafka_tokens,
+    jars_of_postgres,
+    session_jars,
+)
 
 WANTED = jars_of_delta()
 
@@ -32,14 +41,15 @@ def change_a_byte(file: Path) -> None:
 
 
 def test_all_that_we_resolve_has_a_digest() -> None:
-    assert set(DIGESTS) == {*WANTED.names, *jars_of_postgres().names}
+    others = (jars_of_postgres(), jars_of_kafka(), jars_of_kafka_tokens())
+    assert set(DIGESTS) == {*WANTED.names, *(name for one in others for name in one.names)}
 
 
 def test_jars_as_they_were_released_are_taken(cache: Path) -> None:
-    assert len(session_jars({"XDG_CACHE_HOME": str(cache)})) == 6
+    assert len(session_jars({"XDG_CACHE_HOME": str(cache)})) == 10
 
 
-@pytest.mark.parametrize("wanted", [WANTED, jars_of_postgres()], ids=lambda wanted: wanted.what)
+@pytest.mark.parametrize("wanted", [WANTED, jars_of_postgres(), jars_of_kafka()], ids=lambda wanted: wanted.what)
 def test_a_byte_of_a_cached_jar_is_changed(cache: Path, wanted: Jars) -> None:
     file = sorted((cache / "tidefill" / wanted.folder).iterdir())[0]
     change_a_byte(file)
