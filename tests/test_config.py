@@ -338,3 +338,38 @@ def test_only_the_standard_library_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     site = {"tidefill", "sitecustomize", "usercustomize"} | set(sys.stdlib_module_names)
     assert {name for name in done.stdout.split() if name not in site and not name.startswith("_")} == set()
+
+
+KAFKA_FILE = """
+[connections.events]
+kind = "kafka"
+"bootstrap.servers" = "b1:9092,b2:9092"
+sasl.username = "env:KAFKA_USER"
+"sasl.password" = "env:KAFKA_PASSWORD"
+"ssl.key.password" = "in the open"
+"fetch.min.bytes" = 10
+"""
+
+
+def test_a_connection_to_kafka_has_the_settings_of_its_clients(tmp_path: Path) -> None:
+    (tmp_path / "tidefill.toml").write_text(KAFKA_FILE)
+    config = load(tmp_path, None, {})
+    assert (config.names_of("kafka"), config.names_of("postgresql")) == (["events"], [])
+    environ = {"KAFKA_USER": "ada", "KAFKA_PASSWORD": "a word"}
+    assert config.client_settings("events", environ) == {
+        "bootstrap.servers": "b1:9092,b2:9092", "sasl.username": "ada", "sasl.password": "a word",
+        "ssl.key.password": "in the open", "fetch.min.bytes": "10",
+    }  # fmt: skip
+    with pytest.raises(InvalidSetting, match="KAFKA_PASSWORD, which is not set"):
+        config.client_settings("events", {})
+    told = {name: value for name, value, _ in shown(config)}
+    assert told["connections.events.ssl.key.password"] == "***"
+    assert told["connections.events.sasl.password"] == "env:KAFKA_PASSWORD"
+    assert "in the open" not in repr(config)
+
+
+def test_a_connection_of_no_known_kind(tmp_path: Path) -> None:
+    (tmp_path / "tidefill.toml").write_text('[connections.events]\nkind = "rabbit"\n')
+    with pytest.raises(InvalidSetting, match="kind is rabbit") as refused:
+        load(tmp_path, None, {})
+    assert refused.value.hint == "There is: postgresql, kafka."

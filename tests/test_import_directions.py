@@ -33,7 +33,7 @@ LEVELS: tuple[set[str], ...] = (
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 # `Engine.execute` is where the API leads up to its own face.
 ALLOWED_SIDEWAYS = {("__main__", "cli"), ("engine", "sql")}
-MAY_IMPORT_PYSPARK = {"spark", "delta", "postgres", "engine", "local"}
+MAY_IMPORT_PYSPARK = {"spark", "delta", "postgres", "kafka", "engine", "local"}
 
 PURE = {"core", "jobs", "indexes"}
 IMPURE_MODULES = {

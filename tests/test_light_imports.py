@@ -6,7 +6,18 @@ import tempfile
 
 import pytest
 
-HEAVY = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycopg", "sqlglot", "grpc"}
+HEAVY = {
+    "pyspark",
+    "delta",
+    "pandas",
+    "numpy",
+    "pyarrow",
+    "sqlalchemy",
+    "psycopg",
+    "sqlglot",
+    "grpc",
+    "confluent_kafka",
+}
 LIGHT = [
     "tidefill", "tidefill.errors", "tidefill.core.step", "tidefill.ports", "tidefill.run.runner",
     "tidefill.jobs.status",

@@ -25,7 +25,9 @@ FILE_VARIABLE = "TIDEFILL_CONFIG"
 DEFAULT = "default"
 FOLDERS = {"store": ".tidefill", "warehouse": "lake"}
 KEYS = (*FOLDERS, "spark", "connections")
-CONNECTION_KEYS = ("url",)
+CONNECTION_KEYS = ("kind", "url")
+POSTGRES, KAFKA = "postgresql", "kafka"
+CONNECTION_KINDS = (POSTGRES, KAFKA)
 SPARK_REMOTE, SPARK_MASTER = "spark.remote", "spark.master"
 SPARK_SHORT = {"remote": SPARK_REMOTE, "master": SPARK_MASTER}
 FROM_VARIABLE = "env:"
@@ -54,10 +56,13 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A database that replicas are made from. `url` may hold a password, so it is never printed."""
+    """A database, or a Kafka cluster, that replicas are made from. `url`, or `settings` of Kafka's clients by name, may
+    hold a password, so they are never printed."""
 
     name: str
-    url: str = field(repr=False)
+    url: str = field(repr=False, default="")
+    kind: str = POSTGRES
+    settings: tuple[tuple[str, str], ...] = field(repr=False, default=())
 
     @property
     def variable(self) -> str | None:
@@ -117,9 +122,7 @@ class Config:
     def connection_url(self, name: str, environ: Mapping[str, str] = os.environ) -> str:
         """The URL to connect to, with what is secret in it. InvalidSetting if there is no such connection, or the
         variable that holds the URL is not set."""
-        found = next((connection for connection in self.connections if connection.name == name), None)
-        if found is None:
-            raise InvalidSetting(f"there is no connection {name}", hint=self._hint_for(name))
+        found = self._connection(name)
         if found.variable is None:
             return found.url
         if not environ.get(found.variable):
@@ -128,6 +131,28 @@ class Config:
                 hint=_export(found.variable),
             )
         return environ[found.variable]
+
+    def client_settings(self, name: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The settings of Kafka's clients, with what is secret in them. InvalidSetting if there is no such connection,
+        or a variable that holds one of them is not set."""
+        found = dict[str, str]()
+        for setting, text in self._connection(name).settings:
+            variable = _variable(text)
+            if variable is not None and not environ.get(variable):
+                fact = f"{setting} of the connection {name} needs the environment variable {variable}, which is not set"
+                raise InvalidSetting(fact, hint=f"export {variable}=...")
+            found[setting] = text if variable is None else environ[variable]
+        return found
+
+    def names_of(self, kind: str) -> list[str]:
+        """The names of the connections of that kind."""
+        return [connection.name for connection in self.connections if connection.kind == kind]
+
+    def _connection(self, name: str) -> Connection:
+        found = next((connection for connection in self.connections if connection.name == name), None)
+        if found is None:
+            raise InvalidSetting(f"there is no connection {name}", hint=self._hint_for(name))
+        return found
 
     def _hint_for(self, name: str) -> str:
         names = [connection.name for connection in self.connections]
@@ -164,8 +189,28 @@ def shown(config: Config) -> list[tuple[str, str, str]]:
         ("store", masked(config.store), config.store_from),
         ("warehouse", masked(config.warehouse), config.warehouse_from),
         *((name, MASK if _SECRET_NAME.search(name) else masked(value), origin) for name, value in config.spark),
-        *((f"connections.{each.name}.url", masked(each.url), origin) for each in config.connections),
+        *(
+            (f"connections.{each.name}.{name}", value, origin)
+            for each in config.connections
+            for name, value in _said(each)
+        ),
     ]
+
+
+def _said(connection: Connection) -> list[tuple[str, str]]:
+    """The settings of a connection, masked."""
+    if connection.kind == POSTGRES:
+        return [("url", masked(connection.url))]
+    settings = ((name, value) for name, value in connection.settings)
+    return [
+        ("kind", connection.kind),
+        *((name, MASK if is_secret(name) and _variable(value) is None else masked(value)) for name, value in settings),
+    ]
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting of that name holds a secret."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def masked(text: str) -> str:
@@ -328,6 +373,13 @@ def _connections(file: Path | None, entries: Mapping[str, Any]) -> tuple[Connect
 def _connection(file: Path | None, name: str, value: Any) -> Connection:
     key = f"connections.{name}"
     table = _table(file, key, value)
+    kind = _text(file, f"{key}.kind", table.get("kind", POSTGRES))
+    if kind not in CONNECTION_KINDS:
+        raise InvalidSetting(f"{key}.kind is {kind} in {file}", hint=f"There is: {', '.join(CONNECTION_KINDS)}.")
+    if kind == KAFKA:
+        settings = _flat({each: text for each, text in table.items() if each != "kind"})
+        texts = sorted((each, _spark_text(file, f"{key}.{each}", text)) for each, text in settings)
+        return Connection(name, kind=KAFKA, settings=tuple(texts))
     _refuse_unknown(file, table, CONNECTION_KEYS, key)
     if "url" not in table:
         raise InvalidSetting(f"{key} has no url in {file}", hint='url = "env:VARIABLE"')

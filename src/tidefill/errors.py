@@ -286,6 +286,13 @@ class QueryFailed(Stopped):
     code = "QUERY_FAILED"
 
 
+class BadMessage(Stopped):
+    """A message of a topic cannot be read as the replica's format and columns say; the detail names its partition and
+    offset."""
+
+    code = "BAD_MESSAGE"
+
+
 class KeepsFailing(Stopped):
     """Again and again the job met the same error, of which nobody knows whether it will pass. The detail has it."""
 

@@ -25,6 +25,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
+    TopicReplicaDefinition,
     UnreadableDefinition,
     job_from_text,
     job_to_text,
@@ -56,6 +57,10 @@ LAKE_INDEX = LakeIndexDefinition(
     **{each.name: getattr(VIEW, each.name) for each in fields(VIEW)}, order=("w",), indexed=("v",), include=("x",),
     rows_with="v > 'ü'", unique=True,
 )  # fmt: skip
+TOPIC = TopicReplicaDefinition(
+    "events.shop.Clicks", "events", "json", (("id", "BIGINT"), ("at", "TIMESTAMP MILLIS")), ("key",), "latest", "keep",
+    (("ansi", "true"),),
+)  # fmt: skip
 ALL: tuple[JobDefinition, ...] = (REPLICA, ORDERS, VIEW, JOIN, GROUPS, FULL, stores.VIEW, stores.REPLICA)
 
 TEXTS = (Path(__file__).parent / "definitions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -73,7 +78,7 @@ def stored_in_fixtures(table: str) -> Iterator[str]:
 
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
-    for definition in (*ALL, INDEX, INDEXES, LAKE_INDEX):
+    for definition in (*ALL, INDEX, INDEXES, LAKE_INDEX, TOPIC):
         assert job_from_text(job_to_text(definition)) == definition
 
 
@@ -89,6 +94,19 @@ def test_an_index_is_not_taken_for_something_else_by_a_release_that_knows_none()
     assert '"form": 5' in job_to_text(nulls)
     for other in (nulls, replace(INDEX, unique=False), replace(INDEX, where=""), replace(INDEX, method="bulk"), ORDERS):
         assert wish_of(other) != wish_of(INDEX)
+
+
+def test_a_topic_is_no_table_to_a_release_that_knows_none() -> None:
+    assert '"form": 6' in job_to_text(TOPIC)
+    assert (TOPIC.kind, TOPIC.tables, TOPIC.topic) == (Kind.REPLICA, (), "shop.Clicks")
+    assert same_wish(wish_of(replace(TOPIC, semantics=())), TOPIC)  # type: ignore[arg-type]
+    for other in (
+        replace(TOPIC, format="raw"),
+        replace(TOPIC, input="events.shop.clicks"),
+        replace(TOPIC, begin=""),
+        ORDERS,
+    ):
+        assert wish_of(other) != wish_of(TOPIC)
 
 
 def test_an_index_on_a_delta_table_is_no_view_to_a_release_that_knows_none() -> None:
@@ -155,7 +173,7 @@ def test_the_same_wish_is_the_same_whatever_was_worked_out_from_it() -> None:
     assert wish_of(UnreadableDefinition("damaged")) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 6}', '{"form": 1}', '{"form": 1, "key": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"form": 7}', '{"form": 1}', '{"form": 1, "key": 3}'])
 def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
     for found in (job_from_text(text), table_from_text(text)):
         assert isinstance(found, UnreadableDefinition)
@@ -168,13 +186,13 @@ def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
 
 def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
     for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ()), (LAKE_INDEX, ("t",))):
-        found = job_from_text(re.sub('"form": .', '"form": 6', job_to_text(definition)))
+        found = job_from_text(re.sub('"form": .', '"form": 7', job_to_text(definition)))
         assert isinstance(found, UnreadableDefinition)
-        assert "has form 6, this release knows 5" in found.fact
+        assert "has form 7, this release knows 6" in found.fact
         assert found.tables == names
-    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 6'))
+    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 7'))
     assert isinstance(table, UnreadableDefinition)
-    assert "has form 6, this release knows 5" in table.fact
+    assert "has form 7, this release knows 6" in table.fact
 
 
 def test_parts_that_cannot_be_are_unreadable() -> None:

@@ -21,6 +21,7 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
 )
 from tidefill.jobs.row import Settings
 from tidefill.jobs.sql_names import HIDDEN, quoted
@@ -33,6 +34,8 @@ UNIQUE = "unique: no write is refused, and keys of several rows are a condition 
 AT_ONCE = "at once, by one query over all rows"
 RECOMPUTED = "in place of a step, where that took less time before (refresh = auto)"
 KIND_NAMES = {Kind.VIEW.value: "materialized view", Kind.REPLICA.value: "replica", Kind.INDEX.value: "index"}
+
+_ELSEWHERE = (ServerReplicaDefinition, TopicReplicaDefinition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def explanation(name: str, explained: Explained, settings: Settings, *, with_sql
         strategy="anew" if full else strategy.name.lower(),
         how=_taken_in(definition) or strategy.value,
         reason="" if plan is None else plan.reason,
-        recomputes=not (full or settings.steps_only or isinstance(definition, ServerReplicaDefinition)),
+        recomputes=not (full or settings.steps_only or isinstance(definition, _ELSEWHERE)),
         nodes=tuple(_row_by_row(definition) if plan is None else nodes(plan)),
         at_once=cut.fits and settings.rate_limit is None and not isinstance(definition, ServerReplicaDefinition),
         appends=not full and (drivers is None or drivers.appends),
@@ -187,6 +190,8 @@ def _taken_in(definition: LakeDefinition) -> str:
             return "changed rows are copied"
         case ServerReplicaDefinition():
             return "the log tells which rows changed, and those are read"
+        case TopicReplicaDefinition():
+            return "new messages are appended"
         case RowViewDefinition() | PlannedViewDefinition():
             return ""
         case FullViewDefinition():
@@ -198,7 +203,7 @@ def _taken_in(definition: LakeDefinition) -> str:
 def _output_columns(definition: LakeDefinition) -> list[str]:
     """The names of the output's columns, hidden ones too; none of a replica, which has those of its input."""
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition():
             return []
         case RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
             return [name for name, _ in definition.columns]
@@ -211,7 +216,7 @@ def _row_by_row(definition: LakeDefinition) -> Iterator[Node]:
     from tidefill.views.plan.plan_text import FILTER, Node
 
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition():
             yield Node(0, f"{definition.input} as {definition.input}", "every column")
         case RowViewDefinition():
             if definition.where:
@@ -226,7 +231,7 @@ def _row_by_row(definition: LakeDefinition) -> Iterator[Node]:
 
 def _walks(definition: LakeDefinition) -> Iterator[Walked]:
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition():
             yield Walked(definition.input, definition.input, definition.walk, definition.walk_reason)
         case RowViewDefinition():
             name = definition.alias or definition.input
@@ -243,7 +248,7 @@ def _walks(definition: LakeDefinition) -> Iterator[Walked]:
 def _taken_whole(definition: LakeDefinition) -> tuple[str, ...]:
     """The occurrences of tables that are read whole, by the names that they have in the query."""
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition() | RowViewDefinition():
             return ()
         case PlannedViewDefinition() | FullViewDefinition():
             return tuple(part.occurrence for part in definition.parts if not part.walk)
@@ -256,7 +261,7 @@ def _generated(explained: Explained) -> str:
 
     definition = explained.definition
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition() | RowViewDefinition():
             return generated_sql(definition)
         case PlannedViewDefinition():
             assert explained.plan is not None, "a compiled query has a plan"
@@ -270,7 +275,7 @@ def _generated(explained: Explained) -> str:
 def generated_sql(definition: OverOne) -> str:
     """The query that is computed for rows and for changes of the input. Hidden columns are of our own making."""
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition():
             columns, alias, where = ["*"], definition.input, ""
         case RowViewDefinition():
             columns = [text if not name.startswith(HIDDEN) else f"{text} AS {quoted(name)}"
@@ -359,7 +364,7 @@ def key_text(definition: LakeDefinition) -> str:
     """What identifies a row, in the names that the user knows."""
     hidden = any(name.startswith(HIDDEN) for name in definition.key)
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition():
             return ", ".join(definition.key) + (" (kept in hidden columns)" if hidden else "")
         case RowViewDefinition():
             return ", ".join(definition.input_key) + (" (kept in hidden columns)" if hidden else "")

@@ -17,6 +17,7 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
 )
 from tidefill.jobs.plain_text import FACTS, as_html, as_text
 from tidefill.views.plan.drivers import Drivers
@@ -28,7 +29,8 @@ CHUNKS_OF_UNCLUSTERED = 4
 @dataclass(frozen=True, slots=True)
 class Explained:
     """What a job will do, before it does it. `rows`: of what is walked. `plan` and `drivers`: of a query over several
-    tables, or over groups. `inputs`: all that it reads. `slots_left`: replication slots, if it takes one."""
+    tables, or over groups. `inputs`: all that it reads. `slots_left`: replication slots, if it takes one.
+    `parallelism`: how many chunks are taken at a time, if nobody says."""
 
     definition: LakeDefinition
     clustered: bool
@@ -39,6 +41,7 @@ class Explained:
     drivers: Drivers | None = None
     inputs: tuple[Size, ...] = ()
     slots_left: int | None = None
+    parallelism: int = 1
 
     def __repr__(self) -> str:
         return as_text(FACTS, facts_of(self))
@@ -68,7 +71,7 @@ class Explained:
 def _walked(definition: LakeDefinition) -> set[str]:
     """The names of what is walked. Of a view that is computed whole nothing is: its first table stands for it."""
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition() | RowViewDefinition():
             return {definition.input}
         case PlannedViewDefinition():
             return {part.table for part in definition.walked}

@@ -25,6 +25,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
+    TopicReplicaDefinition,
 )
 from tidefill.spark.coverage import key_types
 from tidefill.spark.derive_rows import RowWise
@@ -146,7 +147,7 @@ class Tables:
         match definition:
             case PlannedViewDefinition() | FullViewDefinition():
                 return _empty_of(definition.columns, session)
-            case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+            case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition() | RowViewDefinition():
                 assert below is not None, "a job over one table has that table"
                 return row_wise(definition, self.empty(below, session)).nothing()
             case never:
@@ -177,7 +178,7 @@ def row_wise(definition: OverOne, empty: DataFrame) -> RowWise:
     """The derivation of a job over one input. `empty`: no rows of the input, but its columns. Raises UpstreamReplaced
     if the input has lost a column that the job reads."""
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition():
             return RowWise(empty, None, definition.key, table=definition.input)
         case RowViewDefinition():
             order = definition.order if isinstance(definition, LakeIndexDefinition) else ()

@@ -25,13 +25,9 @@ from tidefill.engine.inputs import Inputs
 from tidefill.engine.job import Job
 from tidefill.engine.lakes import Lake, Lakes
 from tidefill.engine.removers import Removers
+from tidefill.engine.replicas import ReplicaJobs, ReplicaWords
 from tidefill.engine.tables import Table, absolute, names_of, registered_as
-from tidefill.errors import (
-    BadInput,
-    InvalidSetting,
-    UnknownJob,
-    WrongState,
-)
+from tidefill.errors import BadInput, UnknownJob, WrongState
 from tidefill.extras import with_extra
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import (
@@ -44,6 +40,7 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
+    TopicReplicaDefinition,
     job_from_text,
     job_to_text,
     table_to_text,
@@ -56,7 +53,8 @@ from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Settings, name_key
 from tidefill.jobs.settings import AUTO, FULL_LAG_S, changed_settings, check_use, is_full, settings_of_view
 from tidefill.jobs.status import Status, status_of
-from tidefill.jobs.wishes import ViewWish, Wish, same_wish, wish_for_replica
+from tidefill.jobs.wishes import ViewWish, Wish, same_wish
+from tidefill.kafka.connections import NO_TOPICS, Topics, topic_words
 from tidefill.ports.machine import Machine
 from tidefill.postgres.connections import Databases
 from tidefill.run.backfill import Backfill
@@ -112,15 +110,18 @@ class Engine:
         logs: str | os.PathLike[str] = LOG_FOLDER,
         *,
         catalog_lasts: bool = True,
+        topics: Topics = NO_TOPICS,
     ) -> None:
         folder = Path(logs if is_url(store) else store)
         self._store: SqlStore = open_store(os.fspath(store) if is_url(store) else folder / STORE_FILE)
         self._databases = Databases(tuple(connections), url_of, self._store.store_id)
-        self._lakes = Lakes(spark, warehouse, self._databases, starting, catalog_lasts=catalog_lasts)
-        self._inputs = Inputs(self._store, self._databases, self._lakes.lake)
+        self._topics = topics
+        self._lakes = Lakes(spark, warehouse, self._databases, topics, starting, catalog_lasts=catalog_lasts)
+        self._inputs = Inputs(self._store, self._databases, topics, self._lakes.lake)
+        self._replicas = ReplicaJobs(self._databases, topics, self._inputs, self._lakes.lake)
         self._clock = SystemClock()
         self._indexes = IndexJobs(self._store, self._databases, self._clock, self._inputs, self._lakes.lake)
-        self._removers = Removers(warehouse, self._databases, self._lakes, self._indexes)
+        self._removers = Removers(warehouse, self._databases, topics, self._lakes, self._indexes)
         self._log = Log(_made(folder))
 
     def __enter__(self) -> Engine:
@@ -198,15 +199,15 @@ class Engine:
         **settings: Any,
     ) -> Job:
         """A Delta table that stays equal to the source: a table of ours, or `connection.schema.table` of PostgreSQL,
-        with a publication and a slot that somebody made for it, or ones of its own. The rest is as for
-        `create_view`."""
-        elsewhere = self._databases.source(source, publication, slot)
-        wish = wish_for_replica(source if elsewhere is None else elsewhere.name)
+        with a publication and a slot that somebody made for it, or ones of its own; or `connection.topic` of Kafka,
+        with `format`, `columns`, `include`, `begin` and `on_bad_message`. The rest is as for `create_view`."""
+        topic, settings = topic_words(settings)
+        words = ReplicaWords(publication, slot, topic)
+        wish = self._replicas.wish(source, words)
         job = self._attached(name, wish, if_not_exists)
         if job is not None:
             return job
-        explained = self.explain_replica(source, publication=publication, slot=slot, **settings)
-        return self._create(name, wish, explained, settings)
+        return self._create(name, wish, self._replicas.explain(source, words, settings), settings)
 
     def create_view(
         self, name: str, sql: str, *, if_not_exists: bool = False, refresh: str = AUTO, **settings: Any
@@ -313,22 +314,8 @@ class Engine:
 
     def explain_replica(self, source: str, *, publication: str = "", slot: str = "", **settings: Any) -> Explained:
         """What `create_replica` would do: key, walk and why, rows."""
-        changed_settings(Settings(), settings)
-        elsewhere = self._databases.source(source, publication, slot)
-        if elsewhere is not None:
-            explained = self._lake.replicas.explain(elsewhere)
-            check_use(explained.definition, settings)
-            return explained
-        if publication or slot:
-            raise InvalidSetting(
-                f"{source} is not of another database, so it has no publication and no slot",
-                hint="Name a table as connection.schema.table, with a connection of tidefill.toml.",
-            )
-        self._inputs.refuse_unknown_connection(source)
-        table = self._inputs.keyed((source,))
-        explained = self._lake.definer.explain_replica(table)
-        check_use(explained.definition, settings)
-        return explained
+        topic, settings = topic_words(settings)
+        return self._replicas.explain(source, ReplicaWords(publication, slot, topic), settings)
 
     def explain_view(self, sql: str, *, refresh: str = AUTO, **settings: Any) -> Explained:
         """What `create_view` would do: key, walk and why, rows."""
@@ -353,7 +340,7 @@ class Engine:
     def _create(self, name: str, wish: Wish, explained: Explained, asked: dict[str, Any]) -> Job:
         definition = explained.definition
         full = isinstance(definition, FullViewDefinition)
-        usual = Settings(chunk_rows=explained.chunk_rows)
+        usual = Settings(chunk_rows=explained.chunk_rows, parallelism=explained.parallelism)
         if full:
             usual = replace(usual, target_lag_s=FULL_LAG_S, verify=False)
         settings = changed_settings(usual, asked)
@@ -437,7 +424,7 @@ class Engine:
         """Bring every job to the newest version that its input has now, in the order of their dependence; or as far as
         it comes until told to stop."""
         service = self.scheduler(hurry=True)
-        heads = partial(heads_of_inputs, self._databases, self._inputs, self._lakes.lake)
+        heads = partial(heads_of_inputs, self._databases, self._topics, self._inputs, self._lakes.lake)
         CatchUp(self._store, service, heads).run(stop or threading.Event())
 
     def scheduler(self, *, hurry: bool = False) -> Scheduler:
@@ -482,6 +469,8 @@ class Engine:
         match definition:
             case ServerReplicaDefinition():
                 return self._lake.replicas.build(row, definition)
+            case TopicReplicaDefinition():
+                return self._lake.topic_replicas.build(row, definition)
             case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
                 inputs = {table: self._inputs.live(table) for table in definition.tables}
                 return self._lake.builder.build(row, definition, inputs)

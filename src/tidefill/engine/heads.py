@@ -16,9 +16,11 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
 )
 from tidefill.jobs.graph import definition_of
 from tidefill.jobs.row import Job
+from tidefill.kafka.connections import Topics
 from tidefill.postgres.connections import Databases
 from tidefill.run.catch_up import NEVER
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def heads_of_inputs(
-    databases: Databases, inputs: Inputs, lake: Callable[[], Lake], row: Job
+    databases: Databases, topics: Topics, inputs: Inputs, lake: Callable[[], Lake], row: Job
 ) -> dict[str, Point] | None:
     """The newest versions of what the job reads; None if one of them is not live, and so (its turn came first) will not
     be soon. Whatever else is wrong with them, the runner says."""
@@ -40,6 +42,8 @@ def heads_of_inputs(
         match definition:
             case ServerReplicaDefinition():
                 return {"": databases.head(definition)}
+            case TopicReplicaDefinition():
+                return {"": topics.head(definition)}
             case ReplicaDefinition() | RowViewDefinition():
                 return {"": head_of(definition.input)}
             case PlannedViewDefinition() | FullViewDefinition():

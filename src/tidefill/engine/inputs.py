@@ -15,11 +15,13 @@ from tidefill.jobs.definitions import (
     RowViewDefinition,
     ServerReplicaDefinition,
     TableDefinition,
+    TopicReplicaDefinition,
     UnreadableDefinition,
     table_from_text,
 )
 from tidefill.jobs.graph import Graph, definition_of
 from tidefill.jobs.namespace import Registered
+from tidefill.kafka.connections import Topics
 from tidefill.postgres.connections import Databases
 from tidefill.store.sql_store import SqlStore
 
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 class Inputs:
     """The inputs that a store has names for. `lake` starts Spark if it has to."""
 
-    def __init__(self, store: SqlStore, databases: Databases, lake: Callable[[], Lake]) -> None:
+    def __init__(self, store: SqlStore, databases: Databases, topics: Topics, lake: Callable[[], Lake]) -> None:
         self._store = store
         self._databases = databases
+        self._topics = topics
         self._lake = lake
 
     def find(self, parts: tuple[str, ...]) -> Input:
@@ -46,6 +49,11 @@ class Inputs:
             found = _readable(table)
             return Input(table.name, found.location, found.key, found.walk)
         row = self._store.find(name) if len(parts) == 1 else None
+        if row is None and self._topics.is_topic(name):
+            raise UnsupportedQuery(
+                f"{name} is a topic, which is read once: it forgets what a view would read again",
+                hint=f"CREATE REPLICA {parts[-1]} FROM {name} WITH (format = ...), and write the query over that.",
+            )
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
         definition = definition_of(row)
@@ -58,7 +66,7 @@ class Inputs:
             return Input(row.name, "", definition.key, made_by=(definition, self._below(definition)))
         path = self._lake().warehouse.path(row, row.published)
         match definition:
-            case ReplicaDefinition() | ServerReplicaDefinition() | RowViewDefinition():
+            case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition() | RowViewDefinition():
                 return Input(row.name, path, definition.key, derived=True)
             case PlannedViewDefinition():
                 return Input(row.name, path, definition.key, null_keys=True, derived=True)
@@ -78,6 +86,10 @@ class Inputs:
 
                 source = self._databases.source_of(definition)
                 return database_input(source, self._databases.find(source, made=True))
+            case TopicReplicaDefinition():
+                from tidefill.kafka.inputs import topic_input
+
+                return topic_input(definition)
             case PlannedViewDefinition() | FullViewDefinition():
                 return None
             case never:
@@ -137,7 +149,7 @@ class Inputs:
         connection, dot, _ = source.partition(".")
         if not dot or self._store.table(source) is not None or self._store.find(source) is not None:
             return
-        known = ", ".join(self._databases.names)
+        known = ", ".join((*self._databases.names, *self._topics.names))
         raise UnknownTable(
             f"there is no connection {connection}, and no table {source}",
             detail=f"The connections are {known}." if known else "There are no connections.",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidefill.errors import RetryLater, SparkLost, Unavailable
 from tidefill.extras import with_extra
+from tidefill.kafka.connections import Topics
 from tidefill.postgres.connections import Databases
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tidefill.delta.define import Definer
     from tidefill.delta.inputs import Tables
     from tidefill.delta.warehouse import Warehouse
+    from tidefill.kafka.replica import TopicReplicas
     from tidefill.postgres.replica import Replicas
 
 
@@ -34,6 +36,14 @@ class Lake:
     builder: Builder
     definer: Definer
     replicas: Replicas
+    topics: Topics
+
+    @property
+    def topic_replicas(self) -> TopicReplicas:
+        """Of the topics of Kafka, whose client is installed on request."""
+        with with_extra("kafka"):
+            from tidefill.kafka.replica import TopicReplicas
+        return TopicReplicas(self.topics, self.tables, self.builder)
 
 
 class Lakes:
@@ -45,6 +55,7 @@ class Lakes:
         given: SparkSession | Callable[[], SparkSession] | None,
         place: str,
         databases: Databases,
+        topics: Topics,
         starting: Callable[[], AbstractContextManager[object]],
         *,
         catalog_lasts: bool,
@@ -52,6 +63,7 @@ class Lakes:
         self._given = given
         self._place = place
         self._databases = databases
+        self._topics = topics
         self._starting = starting
         self._catalog_lasts = catalog_lasts
         self._made: Lake | None = None
@@ -85,7 +97,7 @@ class Lakes:
         warehouse, tables = Warehouse(self._place), Tables(spark)
         builder = Builder(tables, warehouse)
         replicas = Replicas(self._databases, tables, builder)
-        return Lake(spark, warehouse, tables, builder, Definer(tables, builder), replicas)
+        return Lake(spark, warehouse, tables, builder, Definer(tables, builder), replicas, self._topics)
 
     def _session(self) -> SparkSession:
         from tidefill.spark.session import check_session

@@ -1,4 +1,5 @@
-"""Removes what jobs have made, by kind of resource: folders, slots, publications, indexes, views in Spark's catalog."""
+"""Removes what jobs have made, by kind of resource: folders, slots, publications, consumer groups, indexes, views in
+Spark's catalog."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from tidefill.errors import BadInput, NotOurs, Unavailable
 from tidefill.extras import with_extra
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
+from tidefill.kafka.connections import Topics
 from tidefill.postgres.connections import Databases
 from tidefill.storage.local import is_folder_of_job, remove_made
 
@@ -22,6 +24,7 @@ class Removers:
 
     place: str
     databases: Databases
+    topics: Topics
     lakes: Lakes
     indexes: IndexJobs
 
@@ -37,6 +40,7 @@ class Removers:
             "path": lambda job, resource: remove_made(self.place, resource.name, job.id),
             "slot": lambda job, resource: self.databases.remove(resource, job.id),
             "publication": lambda job, resource: self.databases.remove(resource, job.id),
+            "group": lambda job, resource: self.topics.remove(resource, job.id),
             "view": self._remove_view,
             "index": self.indexes.remove,
         }

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, TypeAlias, assert_never
 
 from tidefill.errors import StoreUnreadable
 
-FORM = 5
+FORM = 6
 """The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes on a server, 5
-has several of them in one job, NULLS NOT DISTINCT, and indexes on Delta tables. What needs nothing of a form is written
-in an older one, which older releases read."""
+has several of them in one job, NULLS NOT DISTINCT, and indexes on Delta tables, 6 has replicas of topics. What needs
+nothing of a form is written in an older one, which older releases read."""
 
 PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
@@ -94,6 +94,32 @@ class ServerReplicaDefinition:
     def tables(self) -> Names:
         """The names of ours that it reads: none, its table belongs to another database."""
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReplicaDefinition:
+    """The messages of a Kafka topic, each a row. `input`: `connection.topic`. `format`, `columns`: how the value of a
+    message becomes columns, and their names and types as the user wrote them. `include`: what else of a message becomes
+    a column. `begin`: the first messages that count. `on_bad_message`: whether an unreadable one stops the job."""
+
+    input: str
+    connection: str
+    format: str
+    columns: Pairs = ()
+    include: Names = ()
+    begin: str = "earliest"
+    on_bad_message: str = "stop"
+    semantics: Pairs = ()
+    kind: ClassVar[Kind] = Kind.REPLICA
+    key: ClassVar[Names] = ("kafka_partition", "kafka_offset")
+    walk: ClassVar[Names] = key
+    walk_reason: ClassVar[str] = "by partition and offset"
+    tables: ClassVar[Names] = ()
+
+    @property
+    def topic(self) -> str:
+        """The name that the topic has there."""
+        return self.input.partition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +222,7 @@ class FullViewDefinition:
         return _tables_of(self.parts)
 
 
-OverOne: TypeAlias = ReplicaDefinition | ServerReplicaDefinition | RowViewDefinition
+OverOne: TypeAlias = ReplicaDefinition | ServerReplicaDefinition | TopicReplicaDefinition | RowViewDefinition
 """A job over one input, row by row."""
 
 LakeDefinition: TypeAlias = OverOne | PlannedViewDefinition | FullViewDefinition
@@ -318,6 +344,8 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
     match job:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return 1, {"sql": job.input, "input_key": job.key, "walk": job.walk}
+        case TopicReplicaDefinition():
+            return 6, {"sql": job.input, "input_key": job.key, "key": job.key, "walk": job.walk}
         case LakeIndexDefinition():
             return 5, {}
         case RowViewDefinition():
@@ -366,6 +394,12 @@ def _job(data: dict[str, Any]) -> JobDefinition:
 def _replica(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:
     source, reason = str(data["input"]), str(data["walk_reason"])
     connection, publication, slot = (str(data.get(name, "")) for name in ("connection", "publication", "slot"))
+    if "format" in data:
+        texts = {name: str(data[name]) for name in ("format", "begin", "on_bad_message")}
+        columns, include = _pairs(data["columns"]), _names(data["include"])
+        return TopicReplicaDefinition(
+            source, connection, columns=columns, include=include, semantics=semantics, **texts
+        )
     if connection:
         return ServerReplicaDefinition(source, key, reason, connection, publication, slot, semantics)
     return ReplicaDefinition(source, key, _names(data["walk"]), reason, semantics)

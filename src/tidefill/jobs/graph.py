@@ -25,6 +25,7 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
     UnreadableDefinition,
     job_from_text,
 )
@@ -72,7 +73,7 @@ def inputs_of(rows: Sequence[Job], locations: Callable[[], Mapping[str, str]] = 
 
     def inputs(definition: JobDefinition) -> dict[str, Node]:
         match definition:
-            case ServerReplicaDefinition() | IndexDefinition() | IndexesDefinition():
+            case ServerReplicaDefinition() | TopicReplicaDefinition() | IndexDefinition() | IndexesDefinition():
                 return {}
             case ReplicaDefinition() | RowViewDefinition():
                 return {INPUT: node(definition.input)}
@@ -161,7 +162,7 @@ class Graph:
         found = dict[str, str]()
         for row in (self.by_name[name] for name in self._all_below(table) if name in self.by_name):
             definition = definition_of(row)
-            if isinstance(definition, ServerReplicaDefinition):
+            if isinstance(definition, ServerReplicaDefinition | TopicReplicaDefinition):
                 found[name_key(definition.input)] = row.name
         return found
 

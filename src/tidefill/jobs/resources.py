@@ -1,4 +1,4 @@
-"""Things that jobs make outside of the store: folders, views in a catalog, slots, publications.
+"""Things that jobs make outside of the store: folders, views in a catalog, slots, publications, consumer groups.
 
 A job's row lists each as the text `kind:name`, before it is made. A kind says who removes it.
 """

@@ -19,6 +19,7 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
 )
 from tidefill.jobs.row import Settings
 
@@ -111,6 +112,8 @@ def check_use(definition: JobDefinition, asked: Iterable[str]) -> None:
     match definition:
         case ServerReplicaDefinition():
             unused, slot = frozenset(("refresh",)), definition.slot
+        case TopicReplicaDefinition():
+            unused, slot = frozenset(("refresh", *OF_SERVER_LOG)), ""
         case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition():
             unused, slot = frozenset(OF_SERVER_LOG), ""
         case FullViewDefinition():

@@ -12,10 +12,12 @@ from tidefill.jobs.definitions import (
     JobDefinition,
     LakeIndexDefinition,
     Names,
+    Pairs,
     PlannedViewDefinition,
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
     UnreadableDefinition,
 )
 from tidefill.jobs.row import name_key
@@ -26,6 +28,18 @@ class ReplicaWish:
     """A replica of what has that name, as names are compared."""
 
     input_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWish:
+    """A replica of the topic of that name, which differs by case, whose messages are read like this."""
+
+    input: str
+    format: str
+    columns: Pairs
+    include: Names
+    begin: str
+    on_bad_message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +71,7 @@ class IndexesWish:
     indexes: tuple[tuple[str, IndexWish], ...]
 
 
-Wish: TypeAlias = ReplicaWish | ViewWish | IndexWish | IndexesWish
+Wish: TypeAlias = ReplicaWish | TopicWish | ViewWish | IndexWish | IndexesWish
 """What a user asked for. What was worked out from it (columns, walks, parts) may differ from time to time."""
 
 
@@ -66,6 +80,11 @@ def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
     match definition:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return wish_for_replica(definition.input)
+        case TopicReplicaDefinition():
+            kept = definition.on_bad_message
+            return TopicWish(
+                definition.input, definition.format, definition.columns, definition.include, definition.begin, kept
+            )
         case LakeIndexDefinition():
             wanted = definition.indexed, definition.include, definition.rows_with, definition.unique
             return IndexWish(name_key(definition.input), *wanted, method="")

@@ -22,6 +22,7 @@ from pyspark.errors import (
 )
 
 from tidefill.errors import (
+    BadMessage,
     CommitConflict,
     DiskFull,
     HistoryGone,
@@ -38,6 +39,7 @@ from tidefill.errors import (
 
 KEY_NOT_UNIQUE = "TIDEFILL_KEY_NOT_UNIQUE"
 SNAPSHOT_GONE = "TIDEFILL_SNAPSHOT_GONE"
+BAD_MESSAGE = "TIDEFILL_BAD_MESSAGE"
 REFUSALS = (AnalysisException, ArithmeticException, DateTimeException, NumberFormatException)
 CAUSES_MAX = 20  # a chain of causes is short; one that refers to itself must end
 DETAIL_MAX = 300
@@ -93,6 +95,7 @@ _BY_CONDITION: tuple[tuple[tuple[str, ...], type[TidefillError], str], ...] = (
     ),
     (("DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG"), HistoryGone, "the table's log was cleaned"),
     (("FAILED_READ_FILE.FILE_NOT_EXIST",), Unreadable, "files of that version are gone"),
+    (("KAFKA_DATA_LOSS", "KAFKA_START_OFFSET"), Unreadable, "messages that are needed are gone from the topic"),
     (("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",), UpstreamReplaced, "the table's columns changed"),
     (
         _NO_TABLE,
@@ -109,6 +112,11 @@ _FILE_GONE = re.compile(r".*FileNotFoundException")
 _RAISED = "USER_RAISED_EXCEPTION"
 # What Tidefill itself says by `raise_error`: Spark puts only the condition before it.
 _OUR_KEYS = f"[{_RAISED}] [{KEY_NOT_UNIQUE}] "
+_OUR_MESSAGES = f"[{_RAISED}] [{BAD_MESSAGE}] "
+# The client of Kafka in Spark has no condition.
+_KAFKA = "org.apache.kafka.common.errors."
+_TOPIC_GONE = ("UnknownTopicOrPartitionException", "UnknownTopicIdException")
+_MESSAGES_GONE = ("OffsetOutOfRangeException", "LogTruncationException")
 # The driver of PostgreSQL has no condition, and over Spark Connect no SQLSTATE either. The server's words come before
 # any value; what stands first in quotes is what Tidefill let the server convert.
 _POSTGRES = "org.postgresql.util.PSQLException"
@@ -137,10 +145,14 @@ _OUTSIDE_CLASSES = (
     "java.util.concurrent.TimeoutException", "javax.net.", "io.grpc.", "io.netty.", "com.amazonaws.", "com.azure.",
     "com.google.cloud.", "com.microsoft.", "software.amazon.", "org.apache.hadoop.", "org.apache.http.",
     "org.apache.spark.memory.", "org.apache.spark.network.", "org.apache.spark.rpc.", "org.apache.spark.shuffle.",
-    "org.postgresql.",
+    "org.postgresql.", "org.apache.kafka.",
 )  # fmt: skip
 _HINTS: dict[type[TidefillError], str] = {
     CommitConflict: "",
+    BadMessage: (
+        "A message cannot be mended where it is. DROP the replica and create it WITH (on_bad_message = 'keep'), which "
+        "keeps such messages beside the others, or with columns that fit."
+    ),
     DiskFull: "Free space on the disks of the warehouse and of Spark's temporary files (spark.local.dir).",
     QueryFailed: (
         "Mend the value, then RESUME the job. Or DROP the job and create it with a query that gives NULL for such a "
@@ -216,8 +228,19 @@ def _is_unfit_value(link: _Link) -> bool:
     return link.java == _POSTGRES and (link.state.startswith("22") or _UNFIT_VALUE.match(link.message) is not None)
 
 
+def _is_topic_gone(link: _Link) -> bool:
+    return link.java.startswith(_KAFKA) and link.java.endswith(_TOPIC_GONE)
+
+
+def _are_messages_gone(link: _Link) -> bool:
+    return link.java.startswith((_KAFKA, "org.apache.kafka.clients.consumer.")) and link.java.endswith(_MESSAGES_GONE)
+
+
 _BY_CLASS: tuple[tuple[Callable[[_Link], bool], type[TidefillError], str], ...] = (
     (lambda link: link.message.startswith(_OUR_KEYS), KeyNotUnique, "several rows have one key"),
+    (lambda link: link.message.startswith(_OUR_MESSAGES), BadMessage, "a message of the topic cannot be read"),
+    (_is_topic_gone, Unreadable, "the topic is gone"),
+    (_are_messages_gone, Unreadable, "messages that are needed are gone from the topic"),
     (_is_disk_full, DiskFull, "a disk that Spark writes to is full"),
     (_is_conflict, CommitConflict, "somebody committed to the same table at the same moment"),
     (_is_file_gone, Unreadable, "files of that version are gone"),

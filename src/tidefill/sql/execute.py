@@ -33,6 +33,7 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
 )
 from tidefill.jobs.plain_text import FACTS as FACTS
 from tidefill.jobs.row import Settings
@@ -86,8 +87,9 @@ from tidefill.sql.statements import (
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
+OF_TOPICS = ("format", "columns", "include", "from", "on_bad_message")
 _NAMED_OPTIONS: dict[type[Create], tuple[str, ...]] = {
-    CreateReplica: ("publication", "slot"), CreateView: ("refresh",), CreateIndex: ("method",),
+    CreateReplica: ("publication", "slot", *OF_TOPICS), CreateView: ("refresh",), CreateIndex: ("method",),
     CreateIndexes: ("method",),
 }  # fmt: skip
 _KINDS = {DropView: Kind.VIEW, DropReplica: Kind.REPLICA, DropIndex: Kind.INDEX}
@@ -200,10 +202,11 @@ def _create(engine: Engine, statement: Create) -> Result:
 
 
 def _create_settings(statement: Create) -> dict[str, Any]:
-    """A replica also has names of what was made for it on the server, a view a way in which it is refreshed, and an
-    index one in which it is filled."""
+    """A replica also has names of what was made for it on the server, or the format of messages; a view has a way in
+    which it is refreshed, and an index one in which it is filled."""
     named = _NAMED_OPTIONS[type(statement)]
-    given = {name: str(value) for name, value in statement.options if name in named}
+    words = {"from": "begin"}  # no name of Python
+    given = {words.get(name, name): str(value) for name, value in statement.options if name in named}
     return {**given, **_settings(tuple(option for option in statement.options if option[0] not in named))}
 
 
@@ -306,7 +309,7 @@ def _job(job: Job) -> Result:
 def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
     yield "kind", KIND_NAMES[definition.kind.value]
     match definition:
-        case ReplicaDefinition() | ServerReplicaDefinition():
+        case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition():
             yield "reads", definition.input
         case LakeIndexDefinition():
             yield from defined(definition)

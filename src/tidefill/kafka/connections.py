@@ -1,0 +1,156 @@
+"""Topics of Kafka clusters, which replicas are made of: by connection and name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from tidefill.errors import BadInput, InvalidSetting, NotOurs, RetryLater, TidefillError, Unavailable
+from tidefill.extras import with_extra
+from tidefill.jobs.definitions import TopicReplicaDefinition
+from tidefill.jobs.resources import Resource
+from tidefill.jobs.row import Job
+from tidefill.kafka.messages import COLUMNS_HINT, JSON, KEEP, STOP, checked_format, columns_of, included
+from tidefill.kafka.settings import check_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidefill.core.version import Offsets
+    from tidefill.kafka.look import TopicLook, TopicSetUp
+    from tidefill.kafka.server import KafkaServer
+    from tidefill.kafka.upstream import KafkaUpstream
+
+PREFIX = "tidefill-"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWords:
+    """How the messages of a topic shall become rows, in the words of the user."""
+
+    format: str = ""
+    columns: str = ""
+    include: str = ""
+    begin: str = ""
+    on_bad_message: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether anything was said."""
+        return any((self.format, self.columns, self.include, self.begin, self.on_bad_message))
+
+
+def topic_words(options: Mapping[str, Any]) -> tuple[TopicWords, dict[str, Any]]:
+    """What options say of a topic, and the other options."""
+    known = {each.name for each in fields(TopicWords)}
+    said = {name: str(value) for name, value in options.items() if name in known}
+    return TopicWords(**said), {name: value for name, value in options.items() if name not in known}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopic:
+    """What a topic looks like, and what it is set to keep."""
+
+    look: TopicLook
+    set_up: TopicSetUp
+
+
+class Topics:
+    """The Kafka connections of a project. `names`: theirs; `settings_of` gives the settings of the clients, with what
+    is secret, when they are needed."""
+
+    def __init__(self, names: Sequence[str], settings_of: Callable[[str], Mapping[str, str]]) -> None:
+        self._names = tuple(names)
+        self._settings_of = settings_of
+        self._servers: dict[str, KafkaServer] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the connections."""
+        return self._names
+
+    def is_topic(self, name: str) -> bool:
+        """Whether the name begins with one of the connections."""
+        connection, dot, topic = name.partition(".")
+        return bool(dot and topic) and connection in self._names
+
+    def define(self, source: str, words: TopicWords) -> TopicReplicaDefinition:
+        """What these words mean, over `connection.topic`. InvalidSetting if they mean nothing."""
+        form = checked_format(words.format)
+        columns = columns_of(words.columns)
+        if (form == JSON) != bool(columns):
+            fact = f"a replica of format {form} has {'columns' if form == JSON else 'no columns of its own'}"
+            raise InvalidSetting(fact, hint=COLUMNS_HINT if form == JSON else "Leave columns out.")
+        bad = words.on_bad_message.lower() or STOP
+        if bad not in (STOP, KEEP) or (bad == KEEP and form != JSON):
+            raise InvalidSetting(f"on_bad_message is {bad!r}", hint=f"There is: {STOP}, and {KEEP} for format {JSON}.")
+        begin = words.begin.lower() if words.begin.lower() in ("earliest", "latest") else words.begin
+        connection = source.partition(".")[0]
+        return TopicReplicaDefinition(
+            source, connection, form, columns, included(words.include), begin or "earliest", bad
+        )
+
+    def find(self, definition: TopicReplicaDefinition) -> FoundTopic:
+        """Look at the topic. UpstreamUnfit, with what mends it, if there is none or if it cannot be followed."""
+        with with_extra("kafka"):
+            from tidefill.kafka.preflight import preflight
+        return FoundTopic(*preflight(self.server(definition.connection), definition))
+
+    def upstream(self, session: SparkSession, job: Job, definition: TopicReplicaDefinition) -> KafkaUpstream[DataFrame]:
+        """What the job's generation reads."""
+        with with_extra("kafka"):
+            from tidefill.kafka.reader import SparkReader
+            from tidefill.kafka.upstream import KafkaUpstream
+        server, group = self.server(definition.connection), f"{PREFIX}{job.id}-{job.generation}"
+        reader = SparkReader(session, server, definition, group)
+        return KafkaUpstream(reader, server, definition.topic, group, begin=definition.begin)
+
+    def head(self, definition: TopicReplicaDefinition) -> Offsets:
+        """The end of the topic now, up to the first open transaction."""
+        return self.server(definition.connection).look(definition.topic).stable
+
+    def remove(self, resource: Resource, job_id: str) -> None:
+        """Remove the consumer group of this job, if it is there. Unavailable while that cannot be done: it stays
+        listed. NotOurs if its name is not one that a job gives: then it is left."""
+        connection, _, group = resource.name.partition("/")
+        if not re.fullmatch(rf"{PREFIX}{re.escape(job_id)}-[1-9][0-9]*", group):
+            fact = f"the group {group} of {connection} is not removed"
+            raise NotOurs(fact, detail=f"Its name is not {PREFIX}{job_id}-<generation>.")
+        try:
+            self.server(connection).remove_group(group)
+        except RetryLater:
+            raise
+        except TidefillError as error:
+            raise Unavailable(f"the group {group} cannot be removed", detail=str(error)) from error
+
+    def server(self, connection: str) -> KafkaServer:
+        """The cluster of a connection. Raises BadInput if there is no such connection any more."""
+        if connection not in self._names:
+            raise BadInput(
+                f"there is no connection {connection} any more",
+                hint=f'Write a table [connections.{connection}] with kind = "kafka" into tidefill.toml.',
+            )
+        with with_extra("kafka"):
+            from tidefill.kafka.server import KafkaServer
+        if connection not in self._servers:
+            settings = self._settings_of(connection)
+            check_settings(connection, settings)
+            self._servers[connection] = KafkaServer(connection, settings)
+        return self._servers[connection]
+
+
+def refuse_words(source: str, words: TopicWords) -> None:
+    """InvalidSetting if what is not a topic shall be read like one."""
+    if words:
+        raise InvalidSetting(
+            f"{source} is no topic, so its rows have a format already",
+            hint='Name a topic as connection.topic, with a connection of kind = "kafka" in tidefill.toml.',
+        )
+
+
+def _no_settings(connection: str) -> Mapping[str, str]:
+    raise AssertionError(f"there is no connection {connection}")
+
+
+NO_TOPICS = Topics((), _no_settings)

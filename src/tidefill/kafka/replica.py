@@ -1,0 +1,66 @@
+"""Defines and builds replicas of topics: messages come from a cluster, and go to a Delta table, each as a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from tidefill.core.look import PARALLELISM_MAX
+from tidefill.core.walk import Range
+from tidefill.delta.build import Builder
+from tidefill.delta.explain_result import Explained
+from tidefill.delta.inputs import Size, Tables, frozen, row_wise
+from tidefill.delta.refusals import as_input, refuse_columns, refuse_names
+from tidefill.errors import InvalidSetting
+from tidefill.jobs.definitions import INPUT, TopicReplicaDefinition
+from tidefill.jobs.row import Job
+from tidefill.kafka.connections import FoundTopic, Topics
+from tidefill.kafka.inputs import topic_input
+from tidefill.kafka.messages import COLUMNS_HINT
+from tidefill.kafka.preflight import notices_of
+from tidefill.kafka.reader import SparkReader, sampled
+from tidefill.kafka.spans import spans_in
+from tidefill.run.backfill import Backfill
+from tidefill.spark.session import Semantics
+
+
+class TopicReplicas:
+    """Replicas of the topics that these connections reach."""
+
+    def __init__(self, topics: Topics, tables: Tables, builder: Builder) -> None:
+        self.topics = topics
+        self._tables = tables
+        self._builder = builder
+
+    def explain(self, wanted: TopicReplicaDefinition) -> Explained:
+        """A row for each message, decoded like this. A few of the last messages are read, to see whether that works."""
+        found = self.topics.find(wanted)
+        spark = self._tables.spark
+        definition = replace(wanted, semantics=frozen(Semantics.of(spark)))
+        with as_input("Spark does not know a type of the columns", InvalidSetting):
+            schema = self._tables.empty(topic_input(definition), spark).schema
+        refuse_names(definition.input, schema, COLUMNS_HINT)
+        refuse_columns(schema)
+        spans = spans_in(Range(None, None), found.look.stable, found.look.earliest.by_partition)
+        reader = SparkReader(spark, self.topics.server(definition.connection), definition, "tidefill-sample")
+        rows = sum(span.length for span in spans)
+        sample = sampled(
+            reader, self.topics.server(definition.connection), sorted(spans, key=lambda span: -span.length)[:1]
+        )
+        notices = (*notices_of(found.look, found.set_up), *(f"a message as a row: {row}" for row in sample))
+        size = Size(definition.input, rows)
+        return Explained(definition, True, rows, schema, notices, inputs=(size,), parallelism=_at_a_time(found))
+
+    def build(self, job: Job, definition: TopicReplicaDefinition) -> Backfill[DataFrame]:
+        """The machine of the generation of a replica of a topic."""
+        session = self._tables.session_with(dict(definition.semantics))
+        derivation = row_wise(definition, self._tables.empty(topic_input(definition), session))
+        upstream = self.topics.upstream(session, job, definition)
+        target = self._builder.target(job, session, derivation.nothing().schema, definition.key)
+        return self._builder.machine(target, {INPUT: upstream}, derivation, by_key=True)
+
+
+def _at_a_time(found: FoundTopic) -> int:
+    """All partitions are filled at a time: the oldest messages, which expire first, come first."""
+    return max(1, min(PARALLELISM_MAX, len(found.look.partitions)))
