@@ -1,0 +1,198 @@
+"""A live topic becomes a Delta table, through the engine, as a user has it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kafka.harness import COLUMNS, Stream, clicks
+from tests.spark_jobs import counted
+from tidefill.errors import InvalidSetting, JobFailed, UnsupportedQuery, UpstreamUnfit
+from tidefill.kafka import upstream as kafka_upstream
+
+
+@pytest.fixture
+def producer(stream: Stream) -> Iterator[Callable[[], int]]:
+    """Somebody who sends to partition 1, from when the test begins until he is told to stop; he says how many."""
+    stop, sent = threading.Event(), list[int]()
+
+    def send() -> None:
+        while not stop.wait(0.02):
+            number = 1_000_000 + len(sent)
+            stream.kafka.send(stream.topic, clicks([number]), 1)
+            sent.append(number)
+
+    thread = threading.Thread(target=send, daemon=True)
+
+    def end() -> int:
+        stop.set()
+        if thread.is_alive():
+            thread.join()
+        return len(sent)
+
+    stream.kafka.make(stream.topic, 3)
+    thread.start()
+    yield end
+    end()
+
+
+def test_a_topic_is_filled_under_a_producer_followed_and_dropped(stream: Stream, producer: Callable[[], int]) -> None:
+    # R26
+    stream.kafka.send(stream.topic, clicks(range(500)), 0)
+    stream.engine.execute(
+        f"CREATE REPLICA clicks FROM {stream.source} WITH (format = 'json', columns = '{COLUMNS}', chunk_rows = 120)"
+    )
+    job = stream.engine.job("clicks")
+    view = stream.engine.create_view("pages", "SELECT page, count(*) AS n FROM clicks GROUP BY page", verify=False)
+    view.wait(240)
+    sent = producer()
+    stream.engine.run_once()
+    expected = sorted([*range(500), *range(1_000_000, 1_000_000 + sent)])
+    assert stream.ids() == expected
+    assert stream.places() == sorted([*((0, each) for each in range(500)), *((1, each) for each in range(sent))])
+    assert stream.engine.table("pages").count() == len(expected)
+    row = stream.engine.table("clicks").where("id = 7").collect()[0]
+    assert (row.page, row.at.astimezone(UTC)) == ("page 7", datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
+    assert job.verify().differences == ()
+    assert (job.status().lag_versions, job.status().waits_for) == (0, "idle")
+    (group,) = stream.kafka.groups()
+    assert group == f"tidefill-{job.id}-1"
+    view.drop()
+    job.drop()
+    job.wait(60, gone=True)
+    assert stream.kafka.groups() == []
+    assert list((stream.folder / "lake").iterdir()) == []
+
+
+def test_an_empty_topic_a_new_partition_and_plain_appends(stream: Stream, spark: SparkSession) -> None:
+    # R26
+    stream.kafka.make(stream.topic, 1)
+    job = stream.create()
+    job.wait(120)
+    assert stream.ids() == []
+    stream.kafka.grow(stream.topic, 3)
+    stream.kafka.send(stream.topic, clicks(range(10)), 2)
+    stream.kafka.send(stream.topic, clicks(range(10, 20)), 0)
+    stream.engine.run_once()
+    assert stream.ids() == [*range(20)]
+    stream.kafka.send(stream.topic, clicks([20]), 0)
+    stream.engine.run_once()
+    path = str(next(stream.folder.joinpath("lake").iterdir()))
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()
+    assert {entry.operationParameters.get("mode") for entry in history[:2]} == {"Append"}, "no MERGE, no overwrite"
+    assert history[0].operationMetrics["numFiles"] == "1"
+    assert job.verify().differences == ()
+
+
+def test_an_unreadable_message_stops_the_job_with_its_offset(stream: Stream) -> None:
+    stream.kafka.make(stream.topic, 2)
+    stream.kafka.send(stream.topic, clicks(range(5)), 1)
+    job = stream.create()
+    job.wait(120)
+    stream.kafka.send(stream.topic, [*clicks([5, 6]), b'{"id": "seven"}'], 1)
+    stream.engine.run_once()
+    with pytest.raises(JobFailed) as failed:
+        job.wait(10)
+    assert "[BAD_MESSAGE]" in failed.value.detail
+    assert "partition 1, offset 7: a field does not fit the type of its column" in failed.value.detail
+    assert stream.ids() == [*range(5)], "nothing of the step was committed"
+
+
+@pytest.mark.full
+def test_an_unreadable_message_is_kept(stream: Stream) -> None:
+    stream.kafka.make(stream.topic, 1)
+    stream.kafka.send(stream.topic, [*clicks([0]), b"what?", *clicks([2])])
+    job = stream.create(on_bad_message="keep")
+    job.wait(120)
+    rows = stream.engine.table("clicks").orderBy("kafka_offset").collect()
+    assert [(row.id, row.kafka_value, row.kafka_error) for row in rows] == [
+        (0, None, None), (None, bytearray(b"what?"), "it is no JSON object"), (2, None, None),
+    ]  # fmt: skip
+    assert job.verify().differences == ()
+
+
+def test_what_is_refused_before_anything_is_made(stream: Stream) -> None:
+    stream.kafka.make(stream.topic, 1)
+    stream.kafka.send(stream.topic, clicks([1]))
+    with pytest.raises(UnsupportedQuery, match="is a topic, which is read once") as refused:
+        stream.engine.create_view("v", f"SELECT id FROM {stream.source}")
+    assert "CREATE REPLICA" in refused.value.hint
+    with pytest.raises(UpstreamUnfit, match="there is no topic"):
+        stream.engine.create_replica("c", f"{stream.source}x", format="raw")
+    with pytest.raises(InvalidSetting, match="needs a format"):
+        stream.engine.create_replica("c", stream.source)
+    with pytest.raises(InvalidSetting, match="Spark does not know a type"):
+        stream.create(columns="id BIGINTEGER")
+    with pytest.raises(InvalidSetting, match="is no topic"):
+        stream.engine.create_replica("c", "other", format="raw")
+    with pytest.raises(InvalidSetting, match="refresh cannot be set"):
+        stream.create(refresh="auto")
+    assert stream.engine.jobs() == []
+    told = stream.engine.execute(
+        f"EXPLAIN CREATE REPLICA c FROM {stream.source} WITH (format = 'json', columns = '{COLUMNS}')"
+    )
+    facts = {str(name): str(value) for name, value in told.rows}
+    assert facts["kept fresh"].startswith("new messages are appended")
+    assert facts["key"] == "kafka_partition, kafka_offset"
+    assert "'page': 'page 1'" in facts["notice"]
+
+
+@pytest.mark.full
+def test_raw_messages_with_key_and_headers(stream: Stream) -> None:
+    stream.kafka.make(stream.topic, 1)
+    stream.kafka.producer.produce(stream.topic, b"\xff\x00", b"k", headers={"a": b"1"})
+    stream.kafka.send(stream.topic, [None])
+    stream.create(format="raw", columns="", include="key, headers").wait(120)
+    one, other = stream.engine.table("clicks").orderBy("kafka_offset").collect()
+    assert (one.kafka_value, one.kafka_key, one.kafka_headers[0].key) == (b"\xff\x00", b"k", "a")
+    assert (other.kafka_value, other.kafka_key) == (None, None)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("begin", "expected"), [("latest", [10, 11]), ("earliest", [*range(12)])])
+def test_where_a_replica_begins(stream: Stream, begin: str, expected: list[int]) -> None:
+    stream.kafka.make(stream.topic, 2)
+    stream.kafka.send(stream.topic, clicks(range(10)), 0)
+    job = stream.create(begin=begin)
+    job.wait(120)
+    stream.kafka.send(stream.topic, clicks([10]), 0)
+    stream.kafka.send(stream.topic, clicks([11]), 1)
+    stream.engine.run_once()
+    assert stream.ids() == expected
+    assert job.verify().differences == ()
+
+
+@pytest.mark.full
+def test_a_long_pause_is_taken_in_by_bounded_steps(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_upstream, "AHEAD_MAX", 30)
+    stream.kafka.make(stream.topic, 2)
+    job = stream.create()
+    job.wait(120)
+    stream.kafka.send(stream.topic, clicks(range(80)), 0)
+    stream.kafka.send(stream.topic, clicks(range(80, 85)), 1)
+    before = job._row().anchor
+    stream.engine.run_once()
+    assert stream.ids() == [*range(85)]
+    assert before != job._row().anchor
+    assert job.verify().differences == ()
+
+
+@pytest.mark.full
+def test_a_forward_into_a_large_table_costs_no_more_jobs(stream: Stream, spark: SparkSession) -> None:
+    stream.kafka.make(stream.topic, 1)
+    job = stream.create()
+    job.wait(120)
+
+    def step(first: int, last: int) -> int:
+        stream.kafka.send(stream.topic, clicks(range(first, last)))
+        with counted(spark) as jobs:
+            stream.engine.run_once()
+        return jobs.count
+
+    few = step(0, 10)
+    step(10, 20_000)
+    assert step(20_000, 20_010) <= few
