@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kafka.harness import Kafka, Stream, clicks, until
+from tidefill.core.confirm import Truth
 from tidefill.engine.job import Job
 from tidefill.errors import JobFailed
 from tidefill.jobs.lifecycle import Life
 from tidefill.local.kafka import local_kafka
+from tidefill.run.backfill import Backfill
 
 
 def failure(stream: Stream, job: Job) -> str:
@@ -35,11 +39,11 @@ def test_transactions_open_aborted_and_committed_around_a_boundary(stream: Strea
     job.wait(120)
     assert stream.ids() == [0, 1, 2], "the open transaction holds back what comes after it"
     opened.commit_transaction(60)
-    until(lambda: stream.kafka.server.look(stream.topic).stable.at(0) == 9)
+    until(lambda: stream.kafka.server.look(stream.topic).stable.at(0) == 10)
     stream.engine.run_once()
     assert stream.ids() == [*range(6)]
     stream.kafka.transaction(stream.topic, clicks([102])).abort_transaction(60)
-    until(lambda: stream.kafka.server.look(stream.topic).stable.at(0) == 11)
+    until(lambda: stream.kafka.server.look(stream.topic).stable.at(0) == 12)
     stream.engine.run_once()
     assert stream.ids() == [*range(6)], "a step without a row that counts"
     assert job.verify().differences == ()
@@ -82,14 +86,19 @@ def test_retention_passes_the_position(stream: Stream) -> None:
 
 
 @pytest.mark.full
-def test_retention_passes_what_is_not_filled(stream: Stream) -> None:
+def test_retention_passes_what_is_not_filled(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     stream.kafka.make(stream.topic, 1)
     stream.kafka.send(stream.topic, clicks(range(100)))
     job = stream.create(chunk_rows=20)
-    service = stream.engine.scheduler()
-    while not job._row().anchor:
-        service.turn(job._row())
-    stream.kafka.expire(stream.topic, 0, 50)
+    execute = Backfill.execute
+
+    def then_expire(self: Backfill[Any], row: Any, truth: Truth, step: Any) -> Truth:
+        found = execute(self, row, truth, step)
+        if found.state.step == 1:
+            stream.kafka.expire(stream.topic, 0, 50)
+        return found
+
+    monkeypatch.setattr(Backfill, "execute", then_expire)
     job.wait(120)
     assert stream.ids() == [*range(20), *range(50, 100)]
     events = [text for _, text in job.events()]
@@ -122,14 +131,20 @@ def test_the_broker_is_killed_and_comes_back(stream: Stream, kafka: Kafka) -> No
     job = stream.create()
     job.wait(120)
     kafka.broker.kill()
-    stream.engine.scheduler().turn(job._row())
-    assert job.status().state == Life.LIVE.value
-    assert "UNAVAILABLE" in job.status().waiting or "does not answer" in job.status().waiting
-    kafka.broker.start()
-    kafka.connect()
-    until(lambda: kafka._is_there(stream.topic, 1))
-    stream.kafka.send(stream.topic, clicks(range(5, 8)))
-    stream.engine.run_once()
+    stop = threading.Event()
+    runner = threading.Thread(target=stream.engine.run, args=(stop,))
+    runner.start()
+    try:
+        until(lambda: "does not answer" in job.status().waiting)
+        assert job.status().state == Life.LIVE.value
+        kafka.broker.start()
+        kafka.connect()
+        until(lambda: kafka._is_there(stream.topic, 1))
+        stream.kafka.send(stream.topic, clicks(range(5, 8)))
+        until(lambda: len(stream.ids()) == 8)
+    finally:
+        stop.set()
+        runner.join()
     assert stream.ids() == [*range(8)], "another epoch of the leader is no harm"
     assert job.verify().differences == ()
 
@@ -139,13 +154,13 @@ def test_a_log_that_was_cut_is_noticed(stream: Stream, kafka: Kafka) -> None:
     # R26
     stream.kafka.make(stream.topic, 1)
     stream.kafka.send(stream.topic, clicks(range(5)))
-    sizes = (segment(kafka, stream.topic).stat().st_size,)
+    size = segment(kafka, stream.topic).stat().st_size
     stream.kafka.send(stream.topic, clicks(range(5, 10)))
     job = stream.create()
     job.wait(120)
     kafka.broker.kill()
     with segment(kafka, stream.topic).open("r+b") as file:
-        file.truncate(sizes[0])
+        file.truncate(size)
     kafka.broker.start()
     kafka.connect()
     until(lambda: kafka._is_there(stream.topic, 1))

@@ -58,7 +58,7 @@ def test_a_topic_is_filled_under_a_producer_followed_and_dropped(stream: Stream,
     row = stream.engine.table("clicks").where("id = 7").collect()[0]
     assert (row.page, row.at.astimezone(UTC)) == ("page 7", datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
     assert job.verify().differences == ()
-    assert (job.status().lag_versions, job.status().waits_for) == (0, "idle")
+    assert job.status().lag_versions == 0
     (group,) = stream.kafka.groups()
     assert group == f"tidefill-{job.id}-1"
     view.drop()

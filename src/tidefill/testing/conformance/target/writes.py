@@ -52,6 +52,15 @@ def merge_by_exact_marks(harness: TargetHarness[F]) -> None:
     assert confirmed(harness).state == state_at(2)
 
 
+def fresh_rows_are_appended(harness: TargetHarness[F]) -> None:
+    """Also between rows that are there."""
+    filled(harness, [row(1), row(5)])
+    changes: list[Marked] = [("I", 3, row(3)), ("I", 7, row(7))]
+    commit(harness, Merge(harness.marked(changes), exact=True, fresh=True), 2)
+    assert_same(harness.rows(), [row(1), row(3), row(5), row(7)])
+    assert confirmed(harness).state == state_at(2)
+
+
 def merge_by_some_of_the_marks(harness: TargetHarness[F]) -> None:
     """A change set of two kinds is no less than one of all three."""
     filled(harness, [row(1), row(2), row(3), row(6)])
@@ -157,6 +166,7 @@ def a_large_state_comes_back(harness: TargetHarness[F]) -> None:
 WRITES: tuple[TargetTest, ...] = (
     append,
     merge_by_exact_marks,
+    fresh_rows_are_appended,
     merge_by_some_of_the_marks,
     merge_that_deletes_everything,
     merge_by_key,
