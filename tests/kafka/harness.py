@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,18 @@ class Stream:
     def places(self) -> list[tuple[int, int]]:
         rows = self.engine.table("clicks").select("kafka_partition", "kafka_offset").collect()
         return sorted((row.kafka_partition, row.kafka_offset) for row in rows)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Somebody runs the jobs meanwhile."""
+        stop = threading.Event()
+        runner = threading.Thread(target=self.engine.run, args=(stop,))
+        runner.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            runner.join()
 
     def close(self) -> None:
         for job in self.engine.jobs():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,9 @@ def test_transactions_open_aborted_and_committed_around_a_boundary(stream: Strea
     job = stream.create()
     job.wait(120)
     assert stream.ids() == [0, 1, 2], "the open transaction holds back what comes after it"
+    with stream.running():
+        until(lambda: job.status().waits_for == "OPEN_TRANSACTION")
+    assert job.status().lag_versions == 3
     opened.commit_transaction(60)
     until(lambda: stream.kafka.server.look(stream.topic).stable.at(0) == 10)
     stream.engine.run_once()
@@ -131,10 +133,7 @@ def test_the_broker_is_killed_and_comes_back(stream: Stream, kafka: Kafka) -> No
     job = stream.create()
     job.wait(120)
     kafka.broker.kill()
-    stop = threading.Event()
-    runner = threading.Thread(target=stream.engine.run, args=(stop,))
-    runner.start()
-    try:
+    with stream.running():
         until(lambda: "does not answer" in job.status().waiting)
         assert job.status().state == Life.LIVE.value
         kafka.broker.start()
@@ -142,9 +141,6 @@ def test_the_broker_is_killed_and_comes_back(stream: Stream, kafka: Kafka) -> No
         until(lambda: kafka._is_there(stream.topic, 1))
         stream.kafka.send(stream.topic, clicks(range(5, 8)))
         until(lambda: len(stream.ids()) == 8)
-    finally:
-        stop.set()
-        runner.join()
     assert stream.ids() == [*range(8)], "another epoch of the leader is no harm"
     assert job.verify().differences == ()
 

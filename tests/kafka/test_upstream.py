@@ -10,6 +10,7 @@ import pytest
 
 from tidefill.core.keys import Key
 from tidefill.core.look import Changed
+from tidefill.core.reasons import Reason
 from tidefill.core.version import Offsets, Version
 from tidefill.core.walk import Range, Split, start
 from tidefill.errors import HistoryGone, Unavailable, UpstreamReplaced, UpstreamUnfit
@@ -236,12 +237,17 @@ def test_a_transaction_that_stays_open_is_told() -> None:
     cluster = Cluster((0, 5, 8, 1))
     upstream = upstream_of(cluster, clock=Now)
     first = head(upstream)
+    assert upstream.look(first).held is None, "the two ends may be of two moments"
     Now.now_s += 59
     head(upstream, first)
+    assert (upstream.look(first).held, upstream.look(first).withheld) == (Reason.OPEN_TRANSACTION, 3)
     assert upstream.notices() == ()
     Now.now_s += 2
     head(upstream, first)
     assert upstream.notices() == ("partition 0 waits for an open transaction at offset 5",)
+    cluster.partitions = [(0, 9, 9, 1)]
+    head(upstream, first)
+    assert upstream.look(first).held is None
 
 
 def test_offsets_are_written_for_people_and_may_fail() -> None:

@@ -36,13 +36,16 @@ class Changed(Enum):
 @dataclass(frozen=True, slots=True)
 class TableSeen:
     """One look at a table: its head, whether the state's version can still be read, whether history runs short, for how
-    long there have been changes that were not taken in, and how much of a log is kept for the job."""
+    long there have been changes that were not taken in, and how much of a log is kept for the job. `held`: why the head
+    is not the newest there is, if somebody holds it back, and `withheld`: by how much, as versions are counted."""
 
     head: Version
     readable: bool
     history_runs_short: bool = False
     lag_s: float = 0.0
     kept: Kept | None = None
+    held: Reason | None = None
+    withheld: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ class Reason(Enum):
     BLOCKED = "a job below it that stands still"
     OTHERS = "others to end what they do"
     WAITING_FOR_TRANSACTIONS = "transactions that began earlier to end"
+    OPEN_TRANSACTION = "an open transaction of the topic to end"
     TABLE_LOCK = "a moment in which nobody writes for long"
     DEFERRED = "BACKFILL INDEXES on its table"
     BACK_PRESSURE = "the server to have less to do"

@@ -16,6 +16,7 @@ from typing import Any, Generic
 
 from tidefill.core.keys import Key
 from tidefill.core.look import Changed
+from tidefill.core.reasons import Reason
 from tidefill.core.version import Offsets, Version
 from tidefill.core.walk import Coverage, Range, Split, covered_ranges, rest
 from tidefill.errors import HistoryGone, InvalidSetting, RetryLater, UpstreamReplaced, UpstreamUnfit
@@ -83,6 +84,7 @@ class KafkaUpstream(Generic[F]):
         self._uncut: dict[int, tuple[int, int]] = {}
         self._heads = _Heads()
         self._open: dict[int, tuple[int, float]] = {}
+        self._withheld: dict[int, int] = {}
         self._told: dict[str, None] = {}
         self._released: Offsets | None = None
         self.resources: tuple[Resource, ...] = (Resource("group", f"{server.name}/{group}"),)
@@ -97,15 +99,20 @@ class KafkaUpstream(Generic[F]):
         seen, now_s = self._server.look(self._topic), self._now_s()
         self._seen = seen
         self._heads.add(now_s, seen.stable)
-        for number, part in seen.partitions.items():
-            stable, since_s = self._open.get(number, (-1, now_s))
-            if part.stable >= part.high:
-                self._open.pop(number, None)
-            elif stable != part.stable:
-                self._open[number] = (part.stable, now_s)
-            elif now_s - since_s >= OPEN_S:
-                self._tell(f"partition {number} waits for an open transaction at offset {part.stable}")
+        self._look_at_transactions(seen, now_s)
         return seen
+
+    def _look_at_transactions(self, seen: TopicLook, now_s: float) -> None:
+        """A transaction is open if two looks find the same offset held back: of one look the two ends are of two
+        moments."""
+        opened = {number: part for number, part in seen.partitions.items() if part.stable < part.high}
+        before = {number: self._open.get(number, (-1, now_s)) for number in opened}
+        same = {number for number, part in opened.items() if before[number][0] == part.stable}
+        self._open = {number: before[number] if number in same else (opened[number].stable, now_s) for number in opened}
+        self._withheld = {number: opened[number].high - opened[number].stable for number in same}
+        for number in sorted(same):
+            if now_s - before[number][1] >= OPEN_S:
+                self._tell(f"partition {number} waits for an open transaction at offset {opened[number].stable}")
 
     @contextmanager
     def open_head(self, *, first: bool) -> Iterator[Version]:
@@ -145,8 +152,10 @@ class KafkaUpstream(Generic[F]):
         return True
 
     def look(self, at: Version) -> UpstreamLook:
-        """Nothing is kept for us."""
-        return UpstreamLook(readable=True, lag_s=self._heads.lag_s(self._now_s(), _offsets(at)))
+        """Nothing is kept for us. Messages behind an open transaction are there, and cannot be read yet."""
+        withheld = sum(self._withheld.values())
+        held = Reason.OPEN_TRANSACTION if withheld else None
+        return UpstreamLook(True, lag_s=self._heads.lag_s(self._now_s(), _offsets(at)), held=held, withheld=withheld)
 
     def notices(self) -> tuple[str, ...]:
         """What expired before it was filled, and other things to know."""

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from tidefill.core.budget import Kept
 from tidefill.core.keys import Key
 from tidefill.core.look import Changed
+from tidefill.core.reasons import Reason
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.jobs.resources import Resource
@@ -23,12 +24,14 @@ class UpstreamLook:
     """How an upstream stands to a job. `readable`: rows can be read as of the job's version, now and for a while.
     `history_runs_short`: the history since that version is half way to its end. `lag_s`: for how long there have been
     changes after that version; 0 if there are none, or if it is not known. `log_kept`: how much of its log is kept for
-    this reader; None if no log is."""
+    this reader; None if no log is. `held`: why its head is not the newest there is, and `withheld`: by how much."""
 
     readable: bool
     history_runs_short: bool = False
     lag_s: float = 0.0
     log_kept: Kept | None = None
+    held: Reason | None = None
+    withheld: int = 0
 
 
 class Upstream(Protocol[F]):

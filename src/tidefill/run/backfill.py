@@ -120,7 +120,8 @@ class Backfill(Generic[F]):
         newest = {table: seen.head for table, seen in tables.items()}
         allowed = step.allowed(newest, lambda table, version: self._upstreams[table].readable(version))
         heads = self._agreed(allowed, truth.state.versions)
-        held = Reason.INPUTS if heads != allowed else Reason.SIBLINGS if heads != newest else None
+        above = next((seen.held for seen in tables.values() if seen.held is not None), None)
+        held = Reason.INPUTS if heads != allowed else Reason.SIBLINGS if heads != newest else above
         seen = {table: replace(look, head=heads[table]) for table, look in tables.items()}
         return CheapLook(job.phase(), seen, pace, truth.state_is_not_last_commit, step.member, held, step.read)
 
@@ -149,7 +150,9 @@ class Backfill(Generic[F]):
         else:
             head = self._open(table, now_s, first=False)
         look = upstream.look(at)
-        return TableSeen(head, look.readable, look.history_runs_short, look.lag_s, look.log_kept)
+        return TableSeen(
+            head, look.readable, look.history_runs_short, look.lag_s, look.log_kept, look.held, look.withheld
+        )
 
     def _serves(self, upstream: Upstream[F], held: _Head, at: Version, now_s: float) -> bool:
         """Whether the open head is the state's version and may be kept a little longer: chunks are read at it."""

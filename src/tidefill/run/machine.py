@@ -288,8 +288,12 @@ def _notices(job: Job, glimpse: CheapLook) -> list[str]:
 def _lag(state: JobState, glimpse: CheapLook) -> Lag:
     """How far the target is behind: by the table that is furthest behind."""
     known = {table: at.point for table, at in state.versions.items()}
-    behind = [known[table].lag_to(look.head.point) for table, look in glimpse.tables.items() if table in known]
-    counted = [versions for versions in behind if versions is not None]
+    behind = [
+        (known[table].lag_to(look.head.point), look.withheld)
+        for table, look in glimpse.tables.items()
+        if table in known
+    ]
+    counted = [versions + withheld for versions, withheld in behind if versions is not None]
     versions = max(counted) if counted else None
     log_bytes = max((kept.total for kept in kept_logs(glimpse)), default=None)
     return Lag(versions, max((look.lag_s for look in glimpse.tables.values()), default=None), log_bytes)
