@@ -15,7 +15,6 @@ from tidefill.core.confirm import Truth
 from tidefill.engine.job import Job
 from tidefill.errors import JobFailed
 from tidefill.jobs.lifecycle import Life
-from tidefill.local.kafka import local_kafka
 from tidefill.run.backfill import Backfill
 
 
@@ -234,16 +233,17 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_a_broker_that_is_stopped_and_started_has_its_messages() -> None:
-    with local_kafka() as broker:
-        kafka = Kafka(broker)
-        kafka.make("t", 1)
-        kafka.send("t", [b"one"])
-        before = kafka.server.look("t")
-        broker.stop()
-        broker.start()
-        until(lambda: kafka._is_there("t", 1))
-        after = kafka.server.look("t")
-        assert (after.identity, after.stable) == (before.identity, before.stable)
-        assert kafka.server.still_has("t", 0, 1, before.epochs[0])
-        assert not kafka.server.still_has("t", 0, 7, before.epochs[0]), "no such offset was ever there"
+def test_a_broker_that_is_stopped_and_started_has_its_messages(kafka: Kafka) -> None:
+    kafka.make("t", 1)
+    kafka.send("t", [b"one"])
+    before = kafka.server.look("t")
+    kafka.broker.stop()
+    kafka.broker.start()
+    kafka.connect()
+    until(lambda: kafka._is_there("t", 1))
+    after = kafka.server.look("t")
+    assert (after.identity, after.stable) == (before.identity, before.stable)
+    assert after.epochs != before.epochs
+    assert kafka.server.still_has("t", 0, 1, before.epochs[0])
+    assert not kafka.server.still_has("t", 0, 7, before.epochs[0]), "no such offset was ever there"
+    kafka.delete("t")

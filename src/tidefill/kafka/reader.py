@@ -33,6 +33,7 @@ from tidefill.spark.faults import BAD_MESSAGE, translated
 from tidefill.spark.jars import jars_of_kafka
 
 FEW_MESSAGES = 10_000  # that one task reads, decodes and writes to one file
+TASK_MESSAGES_MAX = 500_000  # so that a partition with many more is read by several tasks
 POLL_MS = 30_000  # for a message that should be there; the connector gives up then
 SAMPLE_MESSAGES = 20
 
@@ -80,6 +81,7 @@ class SparkReader:
             "kafka.group.id": self._group,
             "failOnDataLoss": "true",
             "kafkaConsumer.pollTimeoutMs": str(POLL_MS),
+            "maxRecordsPerPartition": str(TASK_MESSAGES_MAX),
             "includeHeaders": str("headers" in self._definition.include).lower(),
         }
         return decoded(self._spark.read.format("kafka").options(**options).load(), self._definition)
