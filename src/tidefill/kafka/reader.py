@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Protocol, TypeVar
 
@@ -123,13 +123,13 @@ def _in_order(rows: DataFrame, definition: TopicReplicaDefinition) -> DataFrame:
     return rows.select(*(f.col(quoted(name)).cast(kind).alias(name) for name, kind in output_columns(definition)))
 
 
-def sampled(reader: SparkReader, server: KafkaServer, spans: Iterable[Span]) -> list[str]:
-    """A few of the last messages, decoded, as a person reads them. UpstreamUnfit if this Spark has no connector, or
-    does not reach the cluster from where it runs; BadMessage if one of them cannot be read."""
-    last = [Span(span.partition, max(span.begin, span.end - SAMPLE_MESSAGES), span.end) for span in spans][:1]
+def sampled(reader: SparkReader, server: KafkaServer, span: Span) -> list[str]:
+    """A few of the last messages of a span, decoded, as a person reads them. UpstreamUnfit if this Spark has no
+    connector, or does not reach the cluster from where it runs; BadMessage if one of them cannot be read."""
+    last = Span(span.partition, max(span.begin, span.end - SAMPLE_MESSAGES), span.end)
     try:
         with translated():
-            return [str(row.asDict()) for row in reader.read(last).limit(3).collect()]
+            return [str(row.asDict()) for row in reader.read([last]).limit(3).collect()]
     except BadMessage:
         raise
     except TidefillError as error:

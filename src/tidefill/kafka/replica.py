@@ -20,7 +20,7 @@ from tidefill.kafka.inputs import topic_input
 from tidefill.kafka.messages import COLUMNS_HINT
 from tidefill.kafka.preflight import notices_of
 from tidefill.kafka.reader import SparkReader, sampled
-from tidefill.kafka.spans import spans_in
+from tidefill.kafka.spans import Span, spans_in
 from tidefill.run.backfill import Backfill
 from tidefill.spark.session import Semantics
 
@@ -43,11 +43,10 @@ class TopicReplicas:
         refuse_names(definition.input, schema, COLUMNS_HINT)
         refuse_columns(schema)
         spans = spans_in(Range(None, None), found.look.stable, found.look.earliest.by_partition)
-        reader = SparkReader(spark, self.topics.server(definition.connection), definition, "tidefill-sample")
+        server = self.topics.server(definition.connection)
+        longest = max(spans, key=lambda span: span.length, default=Span(0, *[found.look.stable.at(0)] * 2))
+        sample = sampled(SparkReader(spark, server, definition, "tidefill-sample"), server, longest)
         rows = sum(span.length for span in spans)
-        sample = sampled(
-            reader, self.topics.server(definition.connection), sorted(spans, key=lambda span: -span.length)[:1]
-        )
         notices = (*notices_of(found.look, found.set_up), *(f"a message as a row: {row}" for row in sample))
         size = Size(definition.input, rows)
         return Explained(definition, True, rows, schema, notices, inputs=(size,), parallelism=_at_a_time(found))
