@@ -17,6 +17,7 @@ from tidefill.cli import main
 from tidefill.core.progress import Progress
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Failure, Lease
+from tidefill.jobs.steps import DoneStep
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +73,28 @@ def test_names_of_any_kind(name: str, folder: Path, capsys: pytest.CaptureFixtur
         assert "\x1b" not in capsys.readouterr().out
     assert main(["status", "--format", "json", "--", name]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == name
+
+
+def test_the_history_of_a_job(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    chunk = '[[null, [["int", 10]]]]'
+    step = DoneStep("both", 1000.0, 2.5, 1, {"look": 0.5, "commit": 2.0}, 7, 5, {"events": (4, 6)}, 1, chunk, 2, 0.5)
+    with made(folder, row("odd", 1)) as store:
+        assert main(["history", "odd"]) == 0
+        assert capsys.readouterr().out == "no steps\n"
+        store.change(f"{1:032x}", lambda job: job, step)
+        store.change(f"{1:032x}", lambda job: job, DoneStep("fill", 1003.0, 0.1, error="UNAVAILABLE"))
+    assert main(["history", "ODD"]) == 0
+    told = capsys.readouterr().out
+    for text in ("both", "2.5", "look 0.50, commit 2.00", "events 4 -> 6", "7 -> 5", ".. 10", "fill: UNAVAILABLE"):
+        assert text in told
+    assert main(["history", "odd", "--format", "json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["kind"], first["took_s"], first["versions"]) == ("both", 2.5, {"events": [4, 6]})
+    assert second["error"] == "UNAVAILABLE"
+    assert main(["history", "other"]) == 2
 
 
 def test_events_are_in_order_of_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,6 +97,8 @@ def _add_looks(commands: Any) -> None:
     }.items():
         look = _command(commands, name, f"look.{name}", help)
         look.add_argument("job", nargs="?", metavar="JOB", help="only this one")
+    history = _command(commands, "history", "look.history", "what the steps of a job were, and how long they took")
+    history.add_argument("job", metavar="JOB")
     _command(commands, "tables", "look.tables", "the registered tables")
 
 

@@ -1,4 +1,5 @@
-"""Looking at jobs and tables: `status`, `watch`, `events`, `tables`. Where there is no store, nothing is made."""
+"""Looking at jobs and tables: `status`, `watch`, `events`, `history`, `tables`. Where there is no store, nothing is
+made."""
 
 from __future__ import annotations
 
@@ -89,6 +90,20 @@ def events(arguments: argparse.Namespace) -> int:
     from tidefill.sql.statements import ShowEvents
 
     return _show(arguments, ShowEvents(arguments.job), "no events")
+
+
+def history(arguments: argparse.Namespace) -> int:
+    """What the steps of a job were."""
+    where = project(arguments)
+    with where.having(arguments.job) as engine:
+        job = engine.job(arguments.job)
+        if where.json:
+            terminal.say(as_json(job.steps()))
+            return 0
+        from tidefill.sql.steps import list_steps
+
+        tell(where, list_steps(job))
+    return 0
 
 
 def tables(arguments: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Pause
 from tidefill.jobs.settings import changed_settings, check_use
 from tidefill.jobs.status import Status
+from tidefill.jobs.steps import DoneStep
 from tidefill.run.catch_up import stands_still
 from tidefill.run.verifying import Verified, verify
 
@@ -171,6 +172,11 @@ class Job:
     def events(self) -> list[tuple[float, str]]:
         """What happened, oldest first: seconds since 1970, and what."""
         return list(self.engine._store.events(self.id))
+
+    def steps(self) -> list[DoneStep]:
+        """What its steps were, oldest first: all of the newest 1,000, and some of those before.
+        `pandas.DataFrame(job.steps())` makes a table of them."""
+        return list(self.engine._store.steps(self.id))
 
     def table(self) -> DataFrame:
         """What it has made."""

@@ -215,15 +215,15 @@ def _kind(row: Job) -> tuple[str, Failure | None]:
 
 def _doing(doing: Doing, now_s: float) -> DoingStatus:
     for_s = max(now_s - doing.began_s, 0.0)
-    ranges = tuple(_ranges(doing.ranges))
+    ranges = tuple(ranges_of(doing.ranges))
     return DoingStatus(doing.kind, for_s, doing.chunks, doing.rows, ranges, for_s > doing.usual_s)
 
 
-def _ranges(text: str) -> Iterator[str]:
+def ranges_of(text: str) -> Iterator[str]:
     """The chunks of a step, as far as they can be read."""
     with suppress(StateUnreadable, TypeError, ValueError):
         for after, upto in json.loads(text or "[]"):
-            yield _range(Range(key_from_json(after), key_from_json(upto)))
+            yield range_text(Range(key_from_json(after), key_from_json(upto)))
 
 
 def _lag(progress: Progress | None, doing: DoingStatus | None, now_s: float) -> tuple[int | None, float | None]:
@@ -282,16 +282,18 @@ def _splits(coverages: Mapping[Occurrence, Coverage]) -> Iterator[SplitStatus]:
     for occurrence, coverage in coverages.items():
         whose = f"{occurrence}: " if len(coverages) > 1 else ""
         for split in coverage:
-            yield SplitStatus(whose + _range(split), _reached(split.position), _share(split))
+            yield SplitStatus(whose + range_text(split), reached_text(split.position), share_of(split))
 
 
-def _range(split: Split | Range) -> str:
+def range_text(split: Split | Range) -> str:
+    """`1 .. 1000`: the bounds; an open end has none."""
     after = "" if split.after is None else _key(split.after)
     upto = "" if split.upto is None else _key(split.upto)
     return f"{after} .. {upto}".strip() if after or upto else "everything"
 
 
-def _reached(position: Position) -> str:
+def reached_text(position: Position) -> str:
+    """How far a split is filled: `not started`, `up to KEY` or `done`."""
     match position:
         case NotStarted():
             return NOT_STARTED
@@ -303,7 +305,8 @@ def _reached(position: Position) -> str:
             assert_never(never)
 
 
-def _share(split: Split) -> float | None:
+def share_of(split: Split) -> float | None:
+    """How much of the split is filled, if keys were spread evenly; None where nobody knows."""
     match split.position:
         case NotStarted():
             return 0.0

@@ -18,6 +18,7 @@ from tidefill.errors import TidefillError
 from tidefill.jobs.agreement import Group
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job, PartReport
+from tidefill.jobs.steps import Did
 from tidefill.ports.frames import Compared
 
 T = TypeVar("T")
@@ -85,13 +86,15 @@ Plan: TypeAlias = Step | Verify | Publish | Wait | Finish
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
     """What is true now. `ahead`: the job's row does not tell of it yet. `made`: the step made the target. `compared`:
-    what a comparison found. `events`: what happened, for the job's list of events."""
+    what a comparison found. `events`: what happened, for the job's list of events. `did`: what the step did, for the
+    job's history of steps."""
 
     truth: T
     ahead: bool = False
     made: bool = False
     compared: Compared | None = None
     events: tuple[str, ...] = ()
+    did: Did = field(default_factory=Did)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tidefill.jobs.namespace import NamesRead, Registered
 from tidefill.jobs.row import Job
+from tidefill.jobs.steps import DoneStep
 
 EVENTS_MAX = 1000
 """How many events of a job a store keeps, the newest: a job that goes on for years tells the same again and again, and
@@ -40,8 +41,9 @@ class Store(Protocol):
     def jobs(self) -> Sequence[Job]:
         """Every row, by name."""
 
-    def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
-        """Apply the change; UnknownJob if the row is gone."""
+    def change(self, job_id: str, change: Callable[[Job], Job], step: DoneStep | None = None) -> Job:
+        """Apply the change; UnknownJob if the row is gone. `step`: one that has ended, which is added to the job's
+        history in the same transaction."""
 
     def change_each(self, job_ids: Collection[str], change: Callable[[Job], Job]) -> None:
         """Apply the change to each of these rows, in one transaction; rows that are gone are passed over."""
@@ -54,7 +56,10 @@ class Store(Protocol):
         name, as they are then."""
 
     def delete(self, job_id: str) -> None:
-        """Remove the row and its events."""
+        """Remove the row, its events and its steps."""
+
+    def steps(self, job_id: str) -> Sequence[DoneStep]:
+        """The job's history of steps, oldest first: the newest of them all, of older ones some (`jobs.steps`)."""
 
     def add_event(self, job_id: str, at_s: float, text: str) -> None:
         """Write down what happened."""

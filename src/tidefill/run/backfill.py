@@ -30,6 +30,7 @@ from tidefill.ports.frames import Append, Compared, Halves, Judged, Merge, Repla
 from tidefill.ports.target import Target
 from tidefill.ports.uniqueness import Uniqueness
 from tidefill.ports.upstream import Upstream
+from tidefill.run.phases import CHANGES, COMMIT, CONFIRM, TIDY, Timed, untimed
 
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0
@@ -240,20 +241,22 @@ class Backfill(Generic[F]):
     def _head_of(self, name: Occurrence, glimpse: CheapLook) -> Version:
         return glimpse.tables[self.shape.tables[name]].head
 
-    def execute(self, job: Job, truth: Truth, step: Step) -> Truth:
-        """One commit of the target, and what is true after it."""
+    def execute(self, job: Job, truth: Truth, step: Step, timed: Timed = untimed) -> Truth:
+        """One commit of the target, and what is true after it. `timed`: is told which phase the step is in."""
         before, after = truth.state, apply(truth.state, step)
         if after.step % TIDY_EVERY == 0:
-            self._target.tidy(read=step.read, vacuum=job.settings.vacuum)
-        with self._saying_what_is_lost(after.versions):
+            with timed(TIDY):
+                self._target.tidy(read=step.read, vacuum=job.settings.vacuum)
+        with timed(CHANGES), self._saying_what_is_lost(after.versions):
             write = self._write(before, step, after)
         for table, upstream in self._upstreams.items():
             upstream.check(before.versions.get(table, after.versions[table]))
         payload = Payload(after, job.generation_uuid, self._new_uuid(), truth.checked)
         try:
-            with self._saying_what_is_lost(after.versions):
+            with timed(COMMIT), self._saying_what_is_lost(after.versions):
                 self._target.commit(write, payload)
-            found = self.recover(job, truth.anchor(job.generation_uuid))
+            with timed(CONFIRM):
+                found = self.recover(job, truth.anchor(job.generation_uuid))
         except KeyNotUnique:
             self._name_the_keys(after)
             raise

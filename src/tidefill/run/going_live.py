@@ -9,6 +9,7 @@ from tidefill.errors import Unavailable, Unreadable
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Event, Life
 from tidefill.jobs.row import Doing, Job
+from tidefill.jobs.steps import Did
 from tidefill.ports.clock import Clock
 from tidefill.ports.machine import Publish, Verify
 from tidefill.run.making import Making
@@ -34,20 +35,20 @@ class GoingLive:
             done = self._verify_piece(job, active, truth, plan)
             if done.upto is not None:
                 return
-            active.verification = None
+            active.verification, rows = None, done.rows
             took_s = self._clock.now_s() - done.began_s
             told = "; ".join((f"verified: {done.rows} rows equal a recompute, found in {took_s:.1f} s", *done.notes))
         else:
             self._reporting.begin(job, active, Doing(VERIFYING, self._clock.now_s()))
             active.machine.execute(job, truth, replace(plan, compares=False))
-            told = "not verified, as it was asked"
+            told, rows = "not verified, as it was asked", None
         self._rows.event(job, told)
-        self._publish(job, active, truth)
+        self._publish(job, active, truth, Did(rows_in=rows))
 
-    def _publish(self, job: Job, active: Remembered, truth: Any) -> None:
+    def _publish(self, job: Job, active: Remembered, truth: Any, did: Did) -> None:
         active.machine.execute(job, truth, Publish(tries=True))
         verified = jobs.happened(Event.VERIFIED, wish_number=job.wish_number, published=job.generation)
-        after = self._rows.change(job, verified)
+        after = self._rows.change(job, verified, step=self._reporting.ended(job, active, did))
         if after.life is Life.LIVE:
             self._rows.event(job, "live")
             active.machine.execute(after, truth, Publish())

@@ -30,10 +30,12 @@ from tidefill.jobs.amounts import size_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Doing, Job
 from tidefill.jobs.status import version_of
+from tidefill.jobs.steps import Did
 from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Round, Standing, Step, Verify, Wait
 from tidefill.run.backfill import Backfill
+from tidefill.run.phases import Phases
 from tidefill.run.uniqueness import Watch
 
 F = TypeVar("F")
@@ -122,9 +124,9 @@ class BackfillMachine(Generic[F]):
                 raise AssertionError(f"a plan of another machine: {plan}")
 
     def _commit(self, job: Job, truth: Truth, planned: step.Step, seen: Look) -> Outcome[Truth]:
-        began_s = self._clock.now_s()
+        began_s, phases = self._clock.now_s(), Phases(self._clock)
         try:
-            after = self._backfill.execute(job, truth, planned)
+            after = self._backfill.execute(job, truth, planned, phases.timed)
         except Unavailable:
             filled = planned.chunks or not truth.state.step
             self._sizing = sizing.after_trouble(self._sized(job)) if filled else self._sizing
@@ -138,7 +140,8 @@ class BackfillMachine(Generic[F]):
         self._samples = before if sample is None else costs.remembered(before, sample)
         chosen = (f"computed anew: {planned.why}",) if planned.why and not costs.recomputed_last(before) else ()
         turned = () if self._watch is None else self._watch.committed(job, truth, planned, after)
-        return Outcome(after, made=truth.checked == NO_TABLE, events=(*chosen, *turned))
+        did = _did(truth.state, planned, seen, after, phases)
+        return Outcome(after, made=truth.checked == NO_TABLE, events=(*chosen, *turned), did=did)
 
     def _sample(self, planned: step.Step, seen: Look, after: Truth, took_s: float) -> Sample | None:
         """What the step says of the cost of steps, if it says something. All chunks of a fill together are a recompute;
@@ -254,6 +257,15 @@ def _knobs(job: Job, round: Round) -> Knobs:
     knobs, group_lag_s = job.knobs(), round.group.target_lag_s
     target_lag_s = knobs.target_lag_s if group_lag_s is None else group_lag_s
     return replace(knobs, target_lag_s=0.0 if round.hurry else target_lag_s)
+
+
+def _did(before: JobState, planned: step.Step, seen: Look, after: Truth, phases: Phases) -> Did:
+    """What the step did, for the history. How many rows were read is known of chunks as far as they were counted, and
+    of changes where the look counted them."""
+    known = {table: version.point.ordinal for table, version in before.versions.items()}
+    versions = {table: (known.get(table), version.point.ordinal) for table, version in after.state.versions.items()}
+    rows_in = (planned.rows + seen.written) or seen.rows or None
+    return Did(phases.seconds, rows_in, after.inserted, versions)
 
 
 def _doing(state: JobState, planned: step.Step, began_s: float, usual_s: float) -> Doing:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidefill.core.keys import Key
+from tidefill.core.progress import Lag
 from tidefill.errors import TidefillError, Unexplained
-from tidefill.jobs.row import Job
+from tidefill.jobs.row import Doing, Job
 from tidefill.ports.machine import Machine
 
 SAME_FAILURES_MAX = 10  # over two minutes, with the back-off: longer than a lost executor is missed
@@ -25,10 +26,21 @@ class Verification:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A step that the store was told of: what it does, how long the look before it took, and how far the target was
+    behind then."""
+
+    doing: Doing
+    look_s: float
+    lag: Lag
+
+
 @dataclass(slots=True)
 class Remembered:
     """What this process remembers of a job that it runs. `truth`: what was true after the last turn, as the machine has
-    it; None if that has to be found out. `told`: the notices that a person was given. `failed`: troubles in a row."""
+    it; None if that has to be found out. `told`: the notices that a person was given. `failed`: troubles in a row.
+    `begun`: the step that is under way. `look_s`: how long the last look took."""
 
     machine: Machine[Any]
     generation: int
@@ -40,6 +52,8 @@ class Remembered:
     told: set[str] = field(default_factory=set)
     failed: int = 0
     verification: Verification | None = None
+    begun: Begun | None = None
+    look_s: float = 0.0
 
 
 class Memory:

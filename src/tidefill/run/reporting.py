@@ -9,8 +9,10 @@ from tidefill.core.progress import Lag, Progress, advance
 from tidefill.core.reasons import Reason
 from tidefill.jobs import row as jobs
 from tidefill.jobs.row import Doing, Job
+from tidefill.jobs.steps import Did, DoneStep, done_step
 from tidefill.ports.clock import Clock
-from tidefill.run.memory import Remembered
+from tidefill.run.memory import Begun, Remembered
+from tidefill.run.phases import LOOK
 from tidefill.run.rows import Rows
 
 RECHECK_S = 60.0
@@ -23,8 +25,8 @@ class Reporting:
         self._clock = clock
         self._rows = rows
 
-    def report(self, job: Job, active: Remembered, truth: Any) -> None:
-        """The confirmed copy and the progress, in one write."""
+    def report(self, job: Job, active: Remembered, truth: Any, did: Did | None = None) -> None:
+        """The confirmed copy, the progress, and the step that has ended, if `did` tells of one, in one write."""
         told, lag = active.machine.report(job, truth), active.machine.standing().lag
 
         def reported(row: Job) -> Job:
@@ -42,12 +44,23 @@ class Reporting:
             kept = replace(row, anchor=told.anchor, learned=told.learned, condition=told.condition or row.condition)
             return replace(kept, progress=progress, waiting="", waits_for="")
 
-        self._rows.change(job, reported)
+        self._rows.change(job, reported, step=None if did is None else self.ended(job, active, did))
+
+    def ended(self, job: Job, active: Remembered, did: Did, error: str = "") -> DoneStep | None:
+        """The step that was under way, for the next write; None if none was."""
+        begun, active.begun = active.begun, None
+        if begun is None:
+            return None
+        phases = {LOOK: begun.look_s, **did.phases}
+        step = done_step(begun.doing, self._clock.now_s(), job.generation, replace(did, phases=phases), error)
+        began_s, took_s = step.began_s - begun.look_s, step.took_s + begun.look_s
+        return replace(step, began_s=began_s, took_s=took_s, lag_versions=begun.lag.versions, lag_s=begun.lag.s)
 
     def begin(self, job: Job, active: Remembered, doing: Doing) -> None:
         """Say what is being done, and how far the target is behind, before something that may take long. The next
         change of the row by this runner, whatever it is, takes that back."""
         lag = active.machine.standing().lag
+        active.begun = Begun(doing, active.look_s, lag)
         self._rows.change(
             job, lambda row: replace(row, doing=doing, waiting="", waits_for="", progress=self._now(row, lag))
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tidefill.jobs import row as jobs
 from tidefill.jobs.row import Job
+from tidefill.jobs.steps import DoneStep
 from tidefill.ports.clock import Clock
 from tidefill.ports.store import Store
 
@@ -19,9 +20,10 @@ class Rows:
         self._clock = clock
         self._log = log
 
-    def change(self, job: Job, change: Callable[[Job], Job], event: str = "") -> Job:
-        """The row after the change; Fenced if another runner has the job. The event is written after it."""
-        after = self._store.change(job.id, jobs.fenced(job.lease.fence, jobs.ends_step(change)))
+    def change(self, job: Job, change: Callable[[Job], Job], event: str = "", *, step: DoneStep | None = None) -> Job:
+        """The row after the change, which is written together with the step, if one has ended; Fenced if another runner
+        has the job. The event is written after it."""
+        after = self._store.change(job.id, jobs.fenced(job.lease.fence, jobs.ends_step(change)), step)
         if event:
             self.event(job, event)
         return after

@@ -36,6 +36,7 @@ from tidefill.jobs.agreement import Group, stands
 from tidefill.jobs.graph import Graph, GraphOf
 from tidefill.jobs.lifecycle import Event, Life
 from tidefill.jobs.row import Job, Pause
+from tidefill.jobs.steps import Did
 from tidefill.ports.clock import Clock
 from tidefill.ports.machine import Finish, Machine, Publish, Retires, Retiring, Round, Step, Verify, Wait
 from tidefill.ports.resources import Resources
@@ -220,11 +221,13 @@ class Runner:
         active.looked_s = self._clock.now_s()
         truth = self._truth(job, active)
         group = self._ticking.group(job, self._graph or self._graph_of(self._store.jobs()))
+        began_s = self._clock.now_s()
         try:
-            plan = active.machine.plan(job, truth, Round(self._clock.now_s(), self._hurry, group))
+            plan = active.machine.plan(job, truth, Round(began_s, self._hurry, group))
         except Exception:  # perhaps because of what a person should know
             self._reporting.notify(job, active)
             raise
+        active.look_s = max(0.0, self._clock.now_s() - began_s)
         self._reporting.notify(job, active)
         match plan:
             case Step():
@@ -279,7 +282,7 @@ class Runner:
         outcome = active.machine.execute(job, truth, step)
         if outcome.made:
             self._making.remove_if_superseded(job, active.machine.resources)
-        self._reporting.report(job, active, outcome.truth)
+        self._reporting.report(job, active, outcome.truth, outcome.did)
         active.truth, active.checked_s = outcome.truth, self._clock.now_s()
         active.machine.release(outcome.truth)
         for event in outcome.events:
@@ -343,6 +346,7 @@ class Runner:
     def _retry(self, job: Job, error: RetryLater) -> Turn:
         """Begin again from what is true, later. (NotYet is no trouble: what is known stays known.)"""
         active = self._memory.get(job.id)
+        broken = None if active is None else self._reporting.ended(job, active, Did(), error.code)
         if active is not None:
             active.machine.rest()
             if not isinstance(error, NotYet):
@@ -356,7 +360,8 @@ class Runner:
             if active is not None and self._gave_up_the_log(job, failed=active.failed):
                 return Turn(True, None)
         with suppress(TidefillError):
-            self._rows.change(job, lambda row: replace(row, **jobs.waits(reason_of(error.fact), error.fact)))
+            waits = jobs.waits(reason_of(error.fact), error.fact)
+            self._rows.change(job, lambda row: replace(row, **waits), step=broken)
         return self._back_off(job.id)
 
     def _back_off(self, job_id: str) -> Turn:
@@ -386,8 +391,10 @@ class Runner:
                 self._rows.change(job, lambda row: replace(row, **jobs.waits(Reason.TROUBLE, error.fact)))
                 return self._back_off(job.id)
             self._abandon(job, error)
+            active = self._memory.get(job.id)
+            broken = None if active is None else self._reporting.ended(job, active, Did(), error.code)
             self._memory.forget(job.id)
-            self._rows.change(job, jobs.failed(error), f"failed: {error.fact} [{error.code}]")
+            self._rows.change(job, jobs.failed(error), f"failed: {error.fact} [{error.code}]", step=broken)
         except SparkLost:
             raise
         except Exception as trouble:

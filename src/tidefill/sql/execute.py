@@ -77,12 +77,14 @@ from tidefill.sql.statements import (
     ShowIndexes,
     ShowJob,
     ShowJobs,
+    ShowSteps,
     ShowTables,
     ShowViolations,
     Statement,
     UnregisterTable,
     Verify,
 )
+from tidefill.sql.steps import list_steps
 
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10
@@ -116,6 +118,8 @@ def execute(engine: Engine, statement: Statement) -> Result:
             return _job(engine.job(name))
         case ShowEvents(name):
             return _events(engine, name)
+        case ShowSteps(name):
+            return list_steps(engine.job(name))
         case ShowIndexes(table):
             return list_indexes(engine, ".".join(table))
         case BackfillIndexes(table):

@@ -39,6 +39,7 @@ from tidefill.sql.statements import (
     ShowIndexes,
     ShowJob,
     ShowJobs,
+    ShowSteps,
     ShowTables,
     ShowViolations,
     Statement,
@@ -252,15 +253,19 @@ def _cascade(cursor: Cursor) -> bool:
     return cursor.accept("CASCADE")
 
 
-def _show(cursor: Cursor) -> ShowTables | ShowJobs | ShowJob | ShowEvents | ShowIndexes | ShowViolations:
+def _show(
+    cursor: Cursor,
+) -> ShowTables | ShowJobs | ShowJob | ShowEvents | ShowSteps | ShowIndexes | ShowViolations:
     cursor.expect("SHOW")
-    match cursor.expect("TABLES", "JOBS", "JOB", "EVENTS", "INDEXES", "VIOLATIONS"):
+    match cursor.expect("TABLES", "JOBS", "JOB", "EVENTS", "STEPS", "INDEXES", "VIOLATIONS"):
         case "TABLES":
             return ShowTables()
         case "JOBS":
             return ShowJobs()
         case "JOB":
             return ShowJob(cursor.name())
+        case "STEPS":
+            return ShowSteps(cursor.name())
         case "INDEXES":
             return ShowIndexes(cursor.qualified_name() if cursor.accept("ON") else ())
         case "VIOLATIONS":
@@ -327,7 +332,8 @@ _INDEXES_FORM = (
     "[WITH (option = value, ...)]"
 )
 _SHOW_FORM = (
-    "SHOW TABLES, SHOW JOBS, SHOW JOB name, SHOW EVENTS [FOR name], SHOW INDEXES [ON table], or SHOW VIOLATIONS name"
+    "SHOW TABLES, SHOW JOBS, SHOW JOB name, SHOW EVENTS [FOR name], SHOW STEPS name, SHOW INDEXES [ON table], "
+    "or SHOW VIOLATIONS name"
 )
 _DROP_FORM = "DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]; or REPLICA, INDEX or JOB, not MATERIALIZED VIEW"
 _DROPS: dict[str, type[DropView | DropReplica | DropIndex | DropJob]] = {

@@ -185,6 +185,13 @@ class ShowEvents:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowSteps:
+    """List the steps of a job that are kept."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShowIndexes:
     """List the indexes, of all tables or of one."""
 
@@ -267,6 +274,7 @@ Statement = (
     | ShowJobs
     | ShowJob
     | ShowEvents
+    | ShowSteps
     | ShowIndexes
     | ShowViolations
     | PauseJob

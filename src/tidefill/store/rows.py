@@ -16,8 +16,9 @@ from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Holder, Registered, check_free, table_from_json
 from tidefill.jobs.row import Job, name_key
 from tidefill.jobs.row_json import job_from_json, job_to_json
+from tidefill.jobs.steps import thinned
 from tidefill.ports import store as ports
-from tidefill.store.schema import EVENTS, EXPLAINED, JOBS, NAMES, REGISTERED, TICKS
+from tidefill.store.schema import EVENTS, EXPLAINED, JOBS, NAMES, REGISTERED, STEPS, TICKS
 
 
 def job_columns(job: Job) -> dict[str, Any]:
@@ -93,8 +94,8 @@ def add_job(connection: sa.Connection, job: Job, explained: str) -> None:
 
 
 def remove_job(connection: sa.Connection, job_id: str) -> None:
-    """Remove the row with its names and events."""
-    for table in (EVENTS, NAMES, EXPLAINED):
+    """Remove the row with its names, events and steps."""
+    for table in (EVENTS, NAMES, EXPLAINED, STEPS):
         connection.execute(table.delete().where(table.c.job_id == job_id))
     connection.execute(JOBS.delete().where(JOBS.c.id == job_id))
 
@@ -144,6 +145,14 @@ def prune_events(connection: sa.Connection, job_id: str) -> None:
     of_job = sa.select(EVENTS.c.id).where(EVENTS.c.job_id == job_id)
     last = of_job.order_by(EVENTS.c.id.desc()).offset(ports.EVENTS_MAX).limit(1).scalar_subquery()
     connection.execute(EVENTS.delete().where(EVENTS.c.job_id == job_id, EVENTS.c.id <= last))
+
+
+def thin_steps(connection: sa.Connection, job_id: str) -> None:
+    """Remove some of the older steps of the job, if it has many."""
+    of_job = sa.select(STEPS.c.id).where(STEPS.c.job_id == job_id).order_by(STEPS.c.id)
+    gone = thinned(connection.execute(of_job).scalars().all())
+    if gone:
+        connection.execute(STEPS.delete().where(STEPS.c.id.in_(gone)))
 
 
 def unknown_job(job_id: str) -> UnknownJob:

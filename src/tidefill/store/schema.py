@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tidefill.errors import StoreUnreadable
 from tidefill.store.postgres import refuse_closed_schema
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 TABLES = sa.MetaData()
 META = sa.Table(
     "meta",
@@ -61,6 +61,14 @@ TICKS = sa.Table(
     sa.Column("base", sa.Text, primary_key=True),
     sa.Column("number", sa.BigInteger, nullable=False),
 )
+STEPS = sa.Table(
+    "steps",
+    TABLES,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("data", sa.Text, nullable=False),
+    sqlite_autoincrement=True,
+)
 sa.Index("jobs_name_held", JOBS.c.name_key, unique=True, sqlite_where=JOBS.c.active, postgresql_where=JOBS.c.active)
 
 
@@ -81,7 +89,15 @@ def _add_names(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"CREATE TABLE explained ({of_job} PRIMARY KEY, data TEXT NOT NULL)")
 
 
-_MIGRATIONS = {1: _add_tables, 2: _add_ticks, 3: _add_names}
+def _add_steps(connection: sa.Connection) -> None:
+    """From 4 to 5: the history of steps."""
+    number = "SERIAL PRIMARY KEY" if connection.dialect.name == "postgresql" else "INTEGER PRIMARY KEY AUTOINCREMENT"
+    of_job = "job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE"
+    connection.exec_driver_sql(f"CREATE TABLE steps (id {number} NOT NULL, {of_job}, data TEXT NOT NULL)")
+    connection.exec_driver_sql("CREATE INDEX ix_steps_job_id ON steps (job_id)")
+
+
+_MIGRATIONS = {1: _add_tables, 2: _add_ticks, 3: _add_names, 4: _add_steps}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from tidefill.jobs.namespace import (
     table_to_json,
 )
 from tidefill.jobs.row import Job, name_key
+from tidefill.jobs.steps import DoneStep, step_from_text, step_to_text
 from tidefill.ports import store as ports
 from tidefill.store.faults import named_errors
 from tidefill.store.place import is_url
@@ -51,6 +52,7 @@ from tidefill.store.rows import (
     stored_key,
     table_named,
     table_read,
+    thin_steps,
     tick_of,
     unknown_job,
 )
@@ -60,6 +62,7 @@ from tidefill.store.schema import (
     JOBS,
     META,
     REGISTERED,
+    STEPS,
     TICKS,
     Schema,
     make_tables,
@@ -68,7 +71,7 @@ from tidefill.store.schema import (
 from tidefill.store.sqlite import make_file, sqlite_backup, sqlite_engine
 
 BUSY_S = 10.0
-PRUNED_EVERY = 100  # events of a job, from its first in a process on: older ones are looked for that seldom
+PRUNED_EVERY = 100  # events or steps of a job, from the first in a process on: older ones are looked for that seldom
 
 
 def exists(place: str | Path) -> bool:
@@ -111,6 +114,7 @@ class SqlStore:
         self._place = place
         self._back_up = back_up
         self._added: dict[str, int] = {}  # events of each job, by this process
+        self._stepped: dict[str, int] = {}  # steps of each job, by this process
         self._read: Mapping[str, tuple[str, Job]] = {}  # the rows that were read last, by id, each with its text
 
     def __enter__(self) -> SqlStore:
@@ -187,10 +191,36 @@ class SqlStore:
         self._read = now
         return sorted((job for _, job in now.values()), key=lambda job: (name_key(job.name), job.id))
 
-    def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
-        """Apply the change to the row and return what it is then. What `change` raises leaves the row as it was."""
+    def change(self, job_id: str, change: Callable[[Job], Job], step: DoneStep | None = None) -> Job:
+        """Apply the change to the row and return what it is then. What `change` raises leaves the row as it was, and
+        writes no step."""
         with self._writing() as connection:
-            return changed(connection, job_to_change(connection, job_id), change)
+            after = changed(connection, job_to_change(connection, job_id), change)
+            if step is not None:
+                self._add_step(connection, job_id, step)
+            return after
+
+    def _add_step(self, connection: sa.Connection, job_id: str, step: DoneStep) -> None:
+        connection.execute(STEPS.insert().values(job_id=job_id, data=storable(step_to_text(step))))
+        if self._stepped.get(job_id, 0) % PRUNED_EVERY == 0:
+            thin_steps(connection, job_id)
+        self._stepped[job_id] = self._stepped.get(job_id, 0) + 1
+
+    def steps(self, job_id: str) -> Sequence[DoneStep]:
+        """The steps that are kept, oldest first."""
+        of_job = sa.select(STEPS.c.data).where(STEPS.c.job_id == job_id).order_by(STEPS.c.id)
+        with self._reading() as connection:
+            found = connection.execute(of_job).scalars().all()
+        return [step_from_text(data) for data in found]
+
+    def steps_after(self, number: int, limit: int) -> Sequence[tuple[int, str, DoneStep]]:
+        """The newest steps of all jobs after the step of that number, oldest first, no more than `limit`: number, job
+        id, step."""
+        newer = sa.select(STEPS.c.id, STEPS.c.job_id, STEPS.c.data).where(STEPS.c.id > number)
+        newest = newer.order_by(STEPS.c.id.desc()).limit(limit)
+        with self._reading() as connection:
+            found = [(step_id, job_id, data) for step_id, job_id, data in connection.execute(newest)]
+        return [(step_id, job_id, step_from_text(data)) for step_id, job_id, data in reversed(found)]
 
     def change_each(self, job_ids: Collection[str], change: Callable[[Job], Job]) -> None:
         """Apply the change to each of these rows, in one transaction: for many rows, a transaction each costs more than
@@ -211,7 +241,7 @@ class SqlStore:
             return [changed(connection, one, wish) for one in together]
 
     def delete(self, job_id: str) -> None:
-        """Remove the row and its events. Once more is no mistake."""
+        """Remove the row, its events and its steps. Once more is no mistake."""
         with self._writing() as connection:
             remove_job(connection, job_id)
 

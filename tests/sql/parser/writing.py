@@ -32,6 +32,7 @@ from tidefill.sql.statements import (
     ShowIndexes,
     ShowJob,
     ShowJobs,
+    ShowSteps,
     ShowTables,
     ShowViolations,
     Statement,
@@ -95,7 +96,7 @@ statements: st.SearchStrategy[Statement] = st.one_of(
     st.sampled_from([DropView, DropReplica, DropIndex, DropJob]).flatmap(
         lambda kind: st.builds(kind, names, flags, flags)
     ),
-    st.sampled_from([ShowJob, ShowEvents, ShowViolations, ResumeJob, ResyncJob, Verify]).flatmap(
+    st.sampled_from([ShowJob, ShowEvents, ShowSteps, ShowViolations, ResumeJob, ResyncJob, Verify]).flatmap(
         lambda kind: st.builds(kind, names)
     ),
     st.builds(ShowIndexes, st.just(()) | columns),
@@ -110,7 +111,7 @@ blanks = st.sampled_from([" ", "\n", "\t \r\n", " /* ; ' */ ", " -- ; `\n"])
 
 
 OfJobs: TypeAlias = (
-    ShowTables | ShowJobs | ShowJob | ShowEvents | ShowIndexes | ShowViolations
+    ShowTables | ShowJobs | ShowJob | ShowEvents | ShowSteps | ShowIndexes | ShowViolations
     | PauseJob | ResumeJob | CancelJob | ResyncJob | AlterJob | Verify
 )  # fmt: skip
 
@@ -188,6 +189,8 @@ def _written_of_job(statement: OfJobs) -> list[str]:
             return ["SHOW", "JOB", ticked(name)]
         case ShowEvents(job):
             return ["SHOW", "EVENTS", *(["FOR", ticked(job)] if job is not None else [])]
+        case ShowSteps(name):
+            return ["SHOW", "STEPS", ticked(name)]
         case ShowIndexes(table):
             return ["SHOW", "INDEXES", *(["ON", *dotted(table)] if table else [])]
         case ShowViolations(name):

@@ -48,6 +48,7 @@ from tidefill.jobs.amounts import size_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job, PartReport
+from tidefill.jobs.steps import Did
 from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import (
@@ -289,7 +290,9 @@ class IndexMachine:
             case Step(work=work):
                 self._waits_since = None
                 events = self._act_unless_renamed(job, truth, work)
-                return Outcome(self._truth(), made=isinstance(work, Install), events=events)
+                after = self._truth()
+                did = Did(rows_in=max(0, after.filled.rows - truth.filled.rows) or None)
+                return Outcome(after, made=isinstance(work, Install), events=events, did=did)
             case Verify():
                 assert truth.control is not None, "only what is there is published"
                 return Outcome(truth, compared=Compared(truth.control.rows))

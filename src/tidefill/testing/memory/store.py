@@ -17,6 +17,7 @@ from tidefill.jobs.namespace import (
     ending,
 )
 from tidefill.jobs.row import Job, name_key
+from tidefill.jobs.steps import DoneStep, thinned
 from tidefill.ports import store as ports
 
 
@@ -29,6 +30,7 @@ class MemoryStore:
         self._tables: dict[str, Registered] = {}
         self._events: dict[str, list[tuple[float, str]]] = {}
         self._explained: dict[str, str] = {}
+        self._steps: dict[str, list[DoneStep]] = {}
         self.ticks: dict[str, int] = {}
 
     def create(self, job: Job, needs: Sequence[str] = (), explained: str = "") -> Job:
@@ -62,15 +64,26 @@ class MemoryStore:
         """Every row, by name."""
         return sorted(self.rows.values(), key=lambda job: (name_key(job.name), job.id))
 
-    def change(self, job_id: str, change: Callable[[Job], Job]) -> Job:
+    def change(self, job_id: str, change: Callable[[Job], Job], step: DoneStep | None = None) -> Job:
         """Apply the change."""
         self._effect("store.change")
         job = self._to_change(job_id)
         after = change(job)
+        if step is not None:
+            self._add_step(job_id, step)
         if after is not job:
             self.rows[job_id] = after
             self._effect("store.changed")
         return after
+
+    def _add_step(self, job_id: str, step: DoneStep) -> None:
+        steps = [*self._steps.get(job_id, ()), step]
+        gone = set(thinned(range(len(steps))))
+        self._steps[job_id] = [each for number, each in enumerate(steps) if number not in gone]
+
+    def steps(self, job_id: str) -> Sequence[DoneStep]:
+        """Oldest first."""
+        return tuple(self._steps.get(job_id, ()))
 
     def change_each(self, job_ids: Collection[str], change: Callable[[Job], Job]) -> None:
         """Apply the change to each."""
@@ -89,9 +102,10 @@ class MemoryStore:
         return after
 
     def delete(self, job_id: str) -> None:
-        """Remove the row and its events."""
+        """Remove the row, its events and its steps."""
         self._effect("store.delete")
         self.rows.pop(job_id, None)
+        self._steps.pop(job_id, None)
         self._events.pop(job_id, None)
         self._explained.pop(job_id, None)
         self._effect("store.deleted")

@@ -13,7 +13,8 @@ from tidefill.testing.conformance.store.jobs import JOBS
 from tidefill.testing.conformance.store.names import NAMES
 from tidefill.testing.conformance.store.readers import READERS
 from tidefill.testing.conformance.store.rows import StoreTest
+from tidefill.testing.conformance.store.steps import STEPS
 from tidefill.testing.conformance.store.tables import TABLES
 from tidefill.testing.conformance.store.ticks import TICKS
 
-STORE_SUITE: tuple[StoreTest, ...] = (*JOBS, *TABLES, *NAMES, *READERS, *TICKS)
+STORE_SUITE: tuple[StoreTest, ...] = (*JOBS, *TABLES, *NAMES, *READERS, *TICKS, *STEPS)
