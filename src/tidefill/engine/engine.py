@@ -22,7 +22,7 @@ from tidefill.engine.clock import SystemClock
 from tidefill.engine.heads import heads_of_inputs
 from tidefill.engine.index_jobs import BULK, IndexJobs, IndexWords
 from tidefill.engine.inputs import Inputs
-from tidefill.engine.job import Job
+from tidefill.engine.job import Job, Jobs
 from tidefill.engine.lakes import Lake, Lakes
 from tidefill.engine.removers import Removers
 from tidefill.engine.replicas import ReplicaJobs, ReplicaWords
@@ -373,9 +373,9 @@ class Engine:
             raise UnknownJob(f"there is no job {name}", hint="SHOW JOBS, or engine.jobs(), lists them.")
         return Job(self, row.id, row.name)
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> Jobs:
         """All jobs that are not dropped, by name."""
-        return [Job(self, row.id, row.name) for row in self._store.jobs() if row.life is not Life.DROPPED]
+        return Jobs(Job(self, row.id, row.name) for row in self._store.jobs() if row.life is not Life.DROPPED)
 
     def statuses(self) -> list[Status]:
         """How all jobs stand that are not dropped, by name."""

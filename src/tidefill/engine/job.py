@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import threading
 import time
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidefill.engine.watching import watch
 from tidefill.errors import JobFailed, TimedOut, UnknownJob, WrongState
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import JobDefinition, UnreadableDefinition, job_from_text
@@ -19,6 +19,7 @@ from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Pause
 from tidefill.jobs.settings import changed_settings, check_use
 from tidefill.jobs.status import Status
+from tidefill.jobs.status_html import statuses_html
 from tidefill.jobs.steps import DoneStep
 from tidefill.run.catch_up import stands_still
 from tidefill.run.verifying import Verified, verify
@@ -185,10 +186,21 @@ class Job:
     def __repr__(self) -> str:
         return f"<{self.status()}>"
 
+    def watch(self, every_s: float = 1.0) -> None:
+        """Show how it stands, in place in a notebook, until it is live, has failed, is paused or gone, or until Ctrl-C.
+        Looking runs nothing: somebody has to `run` the job."""
+
+        def look() -> Status | None:
+            return None if self._is_gone() else self.status()
+
+        watch(look, lambda: self._is_gone() or self._is_settled(), every_s)
+
     def _repr_html_(self) -> str:
-        status = self.status()
-        return (
-            f"<div><b>{html.escape(status.name)}</b> {html.escape(status.kind)}: {html.escape(status.state)}<br>"
-            f"<progress value='{status.share:.4f}' max='1'></progress> {status.share:.0%} "
-            f"{html.escape(status.waiting)}</div>"
-        )
+        return statuses_html([self.status()])
+
+
+class Jobs(list[Job]):
+    """Handles on several jobs; a notebook shows a bar for each."""
+
+    def _repr_html_(self) -> str:
+        return statuses_html([job.status() for job in self])
