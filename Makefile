@@ -55,4 +55,6 @@ soak: $(ready) ## everything that make test leaves out, without a limit of time 
 	@$(bin)/tidefill simulate --several --seeds 2000
 	@$(bin)/python -m pytest -m "soak or full"
 
+# A test that needs a browser fails without one, and is not skipped.
+ci: export TIDEFILL_CI := 1
 ci: lint types test ## what must pass before a change is merged

@@ -143,7 +143,7 @@ def test_home_is_the_one_of_the_environment(tmp_path: Path) -> None:
     [
         ('stor = "a"', "stor", "Did you mean store?"),
         ("[conections.shop]", "conections", "Did you mean connections?"),
-        ("zzz = 1", "zzz", "There is: store, warehouse, spark, connections."),
+        ("zzz = 1", "zzz", "There is: store, warehouse, on_failure, lag_bound, spark, connections."),
         ('[spark]\nremot = "sc://host"', "spark.remot", "Did you mean remote?"),
         ('[spark]\nfs.s3a.access = "x"', "spark.fs.s3a.access", '"spark.hadoop.fs.s3a.access"'),
         ('[spark]\nstore = "x"', "spark.store", "Did you mean store? It belongs above the line [spark]."),
@@ -373,3 +373,15 @@ def test_a_connection_of_no_known_kind(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="kind is rabbit") as refused:
         load(tmp_path, None, {})
     assert refused.value.hint == "There is: postgresql, kafka."
+
+
+def test_the_command_for_failures(tmp_path: Path) -> None:
+    written(tmp_path, 'on_failure = "notify --to ada"\nlag_bound = "5 minutes"\n')
+    config = load(tmp_path, None, {})
+    assert (config.on_failure, config.lag_bound_s) == ("notify --to ada", 300.0)
+    assert ("on_failure", "notify --to ada", "tidefill.toml") in shown(config)
+    written(tmp_path, "on_failure = 'call https://ada:hunter2@x.example/?token=abc'")
+    assert "hunter2" not in str(shown(load(tmp_path, None, {})))
+    assert "no command" in refused(tmp_path, 'on_failure = "don\'t"').fact
+    assert "no time" in refused(tmp_path, 'lag_bound = "soon"').fact
+    assert "a number" in refused(tmp_path, "lag_bound = 5").fact

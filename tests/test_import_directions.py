@@ -28,7 +28,8 @@ LEVELS: tuple[set[str], ...] = (
     {"engine"},
     {"sql", "doctor", "metrics"},
     {ROOT},
-    {"cli", "web", "__main__"},
+    {"web"},
+    {"cli", "__main__"},
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 # `Engine.execute` is where the API leads up to its own face.

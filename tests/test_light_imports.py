@@ -24,7 +24,7 @@ LIGHT = [
     "tidefill.cli", "tidefill.cli.render.jobs", "tidefill.cli.render.findings", "tidefill.cli.render.lines",
     "tidefill.cli.render.tables", "tidefill.cli.render.screen",
     "tidefill.cli.arguments", "tidefill.cli.failures", "tidefill.cli.look", "tidefill.cli.wishes",
-    "tidefill.cli.answers", "tidefill.cli.checks", "tidefill.cli.run", "tidefill.cli.prompt",
+    "tidefill.cli.answers", "tidefill.cli.checks", "tidefill.cli.run", "tidefill.cli.prompt", "tidefill.cli.web",
 ]  # fmt: skip
 
 

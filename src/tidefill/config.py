@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from tidefill.errors import InvalidSetting, UntrustedConfig
+from tidefill.jobs.amounts import seconds_of, seconds_text
 from tidefill.store.place import is_url
 
 FILE_NAME = "tidefill.toml"
 FILE_VARIABLE = "TIDEFILL_CONFIG"
 DEFAULT = "default"
 FOLDERS = {"store": ".tidefill", "warehouse": "lake"}
-KEYS = (*FOLDERS, "spark", "connections")
+KEYS = (*FOLDERS, "on_failure", "lag_bound", "spark", "connections")
 CONNECTION_KEYS = ("kind", "url")
 POSTGRES, KAFKA = "postgresql", "kafka"
 CONNECTION_KINDS = (POSTGRES, KAFKA)
@@ -32,6 +34,8 @@ SPARK_REMOTE, SPARK_MASTER = "spark.remote", "spark.master"
 SPARK_SHORT = {"remote": SPARK_REMOTE, "master": SPARK_MASTER}
 FROM_VARIABLE = "env:"
 MASK = "***"
+LAG_BOUND_S = 600.0
+"""How much longer than its target_lag a live job may lag before it counts as late: longer than a large step takes."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|signature|\bsig\b", re.IGNORECASE)
@@ -74,7 +78,8 @@ class Connection:
 class Config:
     """What was set. `path`: of the file, if there is one. `store` and the `warehouse` on a disk are absolute; `store`
     may be the URL of a database, or name the variable that holds it, and is never printed. `spark`: settings by their
-    full names, sorted. `store_from` and `warehouse_from`: who set them."""
+    full names, sorted. `store_from` and `warehouse_from`: who set them. `on_failure`: the command that is called when a
+    job fails or is late, empty if there is none; `lag_bound_s`: by how much a live job exceeds its target_lag then."""
 
     path: Path | None
     store: str = field(repr=False)
@@ -83,6 +88,8 @@ class Config:
     connections: tuple[Connection, ...] = ()
     store_from: str = DEFAULT
     warehouse_from: str = DEFAULT
+    on_failure: str = field(default="", repr=False)
+    lag_bound_s: float = LAG_BOUND_S
 
     @property
     def remote(self) -> str | None:
@@ -177,8 +184,9 @@ def load(start: Path, explicit: str | None, environ: Mapping[str, str]) -> Confi
     warehouse, warehouse_from = _folder("warehouse", path, entries, start, environ)
     _check_store(store)
     return Config(
-        path, store, warehouse, _spark(path, entries), _connections(path, entries), store_from, warehouse_from
-    )
+        path, store, warehouse, _spark(path, entries), _connections(path, entries), store_from, warehouse_from,
+        _on_failure(path, entries), _lag_bound_s(path, entries),
+    )  # fmt: skip
 
 
 def shown(config: Config) -> list[tuple[str, str, str]]:
@@ -188,6 +196,8 @@ def shown(config: Config) -> list[tuple[str, str, str]]:
     return [
         ("store", masked(config.store), config.store_from),
         ("warehouse", masked(config.warehouse), config.warehouse_from),
+        *([("on_failure", masked(config.on_failure), origin)] if config.on_failure else []),
+        *([("lag_bound", seconds_text(config.lag_bound_s), origin)] if config.lag_bound_s != LAG_BOUND_S else []),
         *((name, MASK if _SECRET_NAME.search(name) else masked(value), origin) for name, value in config.spark),
         *(
             (f"connections.{each.name}.{name}", value, origin)
@@ -317,6 +327,27 @@ def _variable(text: str) -> str | None:
 
 def _export(variable: str) -> str:
     return f"export {variable}='postgresql://user:password@host:5432/database'"
+
+
+def _on_failure(file: Path | None, entries: Mapping[str, Any]) -> str:
+    """The command, whose words can be told apart."""
+    if "on_failure" not in entries:
+        return ""
+    command = _text(file, "on_failure", entries["on_failure"])
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise InvalidSetting(f"on_failure is no command in {file}", detail=f"{error}.") from None
+    return command
+
+
+def _lag_bound_s(file: Path | None, entries: Mapping[str, Any]) -> float:
+    if "lag_bound" not in entries:
+        return LAG_BOUND_S
+    found_s = seconds_of(_text(file, "lag_bound", entries["lag_bound"]))
+    if found_s is None:
+        raise InvalidSetting(f"lag_bound is no time in {file}", hint='lag_bound = "10 minutes"')
+    return found_s
 
 
 def _spark(file: Path | None, entries: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

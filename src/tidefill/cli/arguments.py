@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from tidefill.errors import BadInput
 
 TEXT, JSON = "text", "json"
+LOOPBACK = "127.0.0.1"
 WAIT_HELP = "wait until it is done, and do it here if no runner is alive"
 Command = Callable[[argparse.Namespace], int]
 
@@ -42,7 +43,17 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"tidefill {__version__}")
     _add_common(top, None, TEXT)
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    for add in (_add_sql, _add_run, _add_looks, _add_wishes, _add_explain, _add_checks, _add_simulate, _add_demo):
+    for add in (
+        _add_sql,
+        _add_run,
+        _add_web,
+        _add_looks,
+        _add_wishes,
+        _add_explain,
+        _add_checks,
+        _add_simulate,
+        _add_demo,
+    ):
         add(commands)
     return top
 
@@ -87,6 +98,19 @@ def _add_sql(commands: Any) -> None:
 def _add_run(commands: Any) -> None:
     run = _command(commands, "run", "run.run", "run the jobs, until SIGTERM or Ctrl-C")
     run.add_argument("--once", action="store_true", help="bring every job up to date, then end")
+    run.add_argument(
+        "--metrics",
+        type=_address,
+        metavar="[HOST:]PORT",
+        help="answer Prometheus there (host: 127.0.0.1 if none is named)",
+    )
+
+
+def _add_web(commands: Any) -> None:
+    web = _command(commands, "web", "web.web", "show how jobs stand in a browser, until Ctrl-C")
+    web.add_argument("--port", type=_port, default=8421, help="where to listen; 0 for any that is free (default 8421)")
+    web.add_argument("--host", default=LOOPBACK, help="the address to listen on (default: this machine alone)")
+    web.add_argument("--read-only", action="store_true", help="nobody can pause, alter or cancel a job on the page")
 
 
 def _add_looks(commands: Any) -> None:
@@ -163,6 +187,19 @@ def _add_demo(commands: Any) -> None:
     which = demo.add_mutually_exclusive_group()
     which.add_argument("--postgres", action="store_true", help="a replica of a PostgreSQL table too (a minute more)")
     which.add_argument("--index", action="store_true", help="unique indexes over a PostgreSQL table instead, no Spark")
+
+
+def _port(text: str) -> int:
+    port = _in_range(text, 0)
+    if port > 65_535:
+        raise argparse.ArgumentTypeError(f"{port} is no port")
+    return port
+
+
+def _address(text: str) -> tuple[str, int]:
+    """`9464`, `0.0.0.0:9464` or `[::]:9464`."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]") or LOOPBACK, _port(port)
 
 
 def _demo_rows(text: str) -> int:

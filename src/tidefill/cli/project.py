@@ -20,6 +20,7 @@ from tidefill.errors import InvalidSetting, UnknownJob
 
 if TYPE_CHECKING:
     from tidefill.engine.engine import Engine
+    from tidefill.store.sql_store import SqlStore
 
 JSON = "json"
 
@@ -42,6 +43,14 @@ class Project:
         if not self.config.is_store_elsewhere:
             self.has_store()
         return connect_as(self.config, starting)
+
+    def store(self) -> SqlStore:
+        """The store alone: made if there is none."""
+        from tidefill.engine.engine import STORE_FILE
+        from tidefill.store.sql_store import open_store
+
+        place = self.config.store_place()
+        return open_store(place if self.config.is_store_elsewhere else Path(place) / STORE_FILE)
 
     @contextmanager
     def found(self) -> Iterator[Engine | None]:

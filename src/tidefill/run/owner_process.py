@@ -27,6 +27,16 @@ def is_gone(owner: str, proc: Path = PROC) -> bool:
     return False
 
 
+def is_this_process(owner: str, proc: Path = PROC) -> bool:
+    """Whether it is the name of a runner in this process."""
+    return process_of(owner) == process_of(new_owner(proc))
+
+
+def process_of(owner: str) -> str:
+    """What all runners of one process have in common."""
+    return owner.rpartition(":")[0] or owner
+
+
 def _machine(proc: Path) -> tuple[str, str]:
     """The start of the system, and in it the namespace in which process numbers count."""
     try:
