@@ -23,6 +23,7 @@ from tidefill.jobs.definitions import (
     ReplicaDefinition,
     RowViewDefinition,
     ServerReplicaDefinition,
+    TopicReplicaDefinition,
     UnreadableDefinition,
     job_from_text,
 )
@@ -109,6 +110,11 @@ def _facts(definition: JobDefinition) -> Iterator[tuple[str, str]]:
             yield "reads", definition.input
             yield "key", ", ".join(definition.key)
             yield "walk", f"{', '.join(definition.walk)}: {definition.walk_reason}"
+        case TopicReplicaDefinition():
+            yield "reads", definition.input
+            yield "format", definition.format
+            yield "columns", ", ".join(f"{name} {kind}" for name, kind in definition.columns)
+            yield "from", definition.begin
         case LakeIndexDefinition():
             yield "on", definition.input
             yield "columns", ", ".join(definition.indexed)
