@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from tests.fixtures.place import STORE, put_up_sqlite, releases
 from tests.store.examples import JOB
 from tidefill.jobs import steps
 from tidefill.jobs.row import Pause, wish_pause
@@ -64,3 +65,14 @@ def test_a_store_of_before_gets_the_table(tmp_path: Path) -> None:
         assert list(store.steps("1")) == []
         store.change("1", lambda job: job, step(1))
         assert list(store.steps("1")) == [step(1)]
+
+
+@pytest.mark.parametrize("release", releases())
+def test_a_store_of_an_earlier_release(release: str, tmp_path: Path) -> None:
+    put_up_sqlite(release, tmp_path)
+    with open_store(tmp_path / STORE / "jobs.db") as store:
+        assert store.jobs()
+        for job in store.jobs():
+            assert list(store.steps(job.id)) == []
+            store.change(job.id, lambda row: row, step(1))
+            assert list(store.steps(job.id)) == [step(1)]

@@ -35,7 +35,9 @@ def test_the_key_line_of_one_split_goes_by_the_rows() -> None:
     job = row("x", anchor=anchor([NOT_STARTED]), progress=Progress(1, 0.25, 10, 1.0, None))
     assert [each.filled for each in key_line(job, works=False)] == [0.0, 1.0]
     partly = replace(job, anchor=anchor([Upto(key(400))]))
-    assert [each.filled for each in key_line(partly, works=False)] == [0.25, 1.0]
+    first, last = key_line(partly, works=False)
+    assert (first.filled, first.guessed, first.state) == (0.25, True, "covered in part")
+    assert (last.filled, last.guessed) == (1.0, False)
 
 
 @pytest.mark.parametrize("text", ["", "no json", '{"form": 99}', '{"index": "i", "state": "MERGING"}'])
@@ -102,6 +104,7 @@ def test_the_pages_of_a_store(store: SqlStore) -> None:
         f"{2:032x}": 2, "table customers": None,
     }  # fmt: skip
     assert graph["table events"]["tick"] == 11
+    assert [graph[f"table {name}"]["depth"] for name in ("events", "customers")] == [0, 1], "beside its first reader"
     assert graph["table shop.public.orders"]["kind"] == "table on a server"
     with pytest.raises(UnknownJob):
         looking.job("nobody")

@@ -42,7 +42,7 @@ class StoreMetrics(Collector):
         """All figures, as they are now."""
         rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED]
         found = [(row, status_of(row, self._now_s(), is_gone)) for row in rows]
-        yield from _of_states(found, self._now_s())
+        yield from _of_states(found)
         yield from _of_jobs([status for _, status in found])
         self._add_steps({row.id: row.name for row in rows})
         yield _counter("steps", "Steps that ended.", ("job", "kind"), self._steps)
@@ -75,7 +75,7 @@ class StoreMetrics(Collector):
             self._rows[job, kind, direction] += rows or 0
 
 
-def _of_states(found: Sequence[tuple[Job, Status]], now_s: float) -> Iterator[Metric]:
+def _of_states(found: Sequence[tuple[Job, Status]]) -> Iterator[Metric]:
     states = Counter(status.state for _, status in found)
     jobs = _gauge("jobs", "Jobs by state.", "state")
     for life in Life:

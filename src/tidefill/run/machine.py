@@ -27,6 +27,7 @@ from tidefill.core.version import Version, version_from_json, version_to_json
 from tidefill.errors import NotYet, TidefillError, Unavailable
 from tidefill.jobs.agreement import InStep
 from tidefill.jobs.amounts import size_text
+from tidefill.jobs.definitions import INPUT, job_from_text
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Doing, Job
 from tidefill.jobs.status import version_of
@@ -140,7 +141,7 @@ class BackfillMachine(Generic[F]):
         self._samples = before if sample is None else costs.remembered(before, sample)
         chosen = (f"computed anew: {planned.why}",) if planned.why and not costs.recomputed_last(before) else ()
         turned = () if self._watch is None else self._watch.committed(job, truth, planned, after)
-        did = _did(truth.state, planned, seen, after, phases)
+        did = _did(job, truth.state, planned, seen, after, phases)
         return Outcome(after, made=truth.checked == NO_TABLE, events=(*chosen, *turned), did=did)
 
     def _sample(self, planned: step.Step, seen: Look, after: Truth, took_s: float) -> Sample | None:
@@ -259,11 +260,15 @@ def _knobs(job: Job, round: Round) -> Knobs:
     return replace(knobs, target_lag_s=0.0 if round.hurry else target_lag_s)
 
 
-def _did(before: JobState, planned: step.Step, seen: Look, after: Truth, phases: Phases) -> Did:
-    """What the step did, for the history. How many rows were read is known of chunks as far as they were counted, and
-    of changes where the look counted them."""
+def _did(job: Job, before: JobState, planned: step.Step, seen: Look, after: Truth, phases: Phases) -> Did:
+    """What the step did, for the history, with the names of tables that the user knows. How many rows were read is
+    known of chunks as far as they were counted, and of changes where the look counted them."""
     known = {table: version.point.ordinal for table, version in before.versions.items()}
-    versions = {table: (known.get(table), version.point.ordinal) for table, version in after.state.versions.items()}
+    only = getattr(job_from_text(job.definition), "input", INPUT)
+    versions = {
+        only if table == INPUT else table: (known.get(table), version.point.ordinal)
+        for table, version in after.state.versions.items()
+    }
     rows_in = (planned.rows + seen.written) or seen.rows or None
     return Did(phases.seconds, rows_in, after.inserted, versions)
 

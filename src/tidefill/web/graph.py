@@ -42,7 +42,19 @@ def graph_figures(
             if below is None and version is not None:
                 nodes[key]["tick"] = tick(version.identity)
         nodes[row.id] = {**_job(row, status(row), anchors[row.id]), "reads": reads, "depth": _depth(reads, nodes)}
+    _move_to_readers(nodes)
     return nodes
+
+
+def _move_to_readers(nodes: dict[str, dict[str, Any]]) -> None:
+    """A table that only jobs further above read stands next to the first of them, so that its line crosses nobody."""
+    readers: dict[str, list[int]] = {}
+    for node in nodes.values():
+        for edge in node["reads"]:
+            readers.setdefault(edge["key"], []).append(node["depth"])
+    for key, node in nodes.items():
+        if not node["job"] and key in readers:
+            node["depth"] = min(readers[key]) - 1
 
 
 def inputs_shown(row: Job) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The key line: every split of a job over the key space, how far it is filled, and what is being read now.
 
 All splits are drawn equally wide, because they are cut so that each has about as many rows. Inside a split a place is
-told by its distance between the bounds, where keys have one. What is not known is None.
+told by its distance between the bounds, where keys have one.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from tidefill.jobs.row import Job
 from tidefill.jobs.status import range_text, reached_text, readable_anchor, share_of
 
 COVERED, READING, WAITING = "covered", "being read", "not yet"
-READ_MIN = 0.02
-"""How much of a split is drawn as being read at least, so that it can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A split. `filled`: how much of it is covered, from 0 to 1; None if it is partly covered and nobody knows how far.
-    `reading`: whether the step that is under way reads some of it. `beyond`: it lies above all rows of the start, and
-    was covered from the beginning."""
+    """A split. `filled`: how much of it is covered, from 0 to 1. `guessed`: nobody knows how far it is, so `filled` is
+    the share of all rows that are filled. `reading`: whether the step that is under way reads some of it. `beyond`: it
+    lies above all rows of the start, and was covered from the beginning."""
 
     of: str
     range: str
     reached: str
     state: str
-    filled: float | None
+    filled: float
+    guessed: bool = False
     reading: bool = False
     beyond: bool = False
 
@@ -45,26 +44,24 @@ def key_line(row: Job, *, works: bool) -> list[Segment]:
     if anchor is None:
         return []
     read = tuple(_being_read(row)) if works else ()
-    share = row.progress.share if row.progress is not None and row.progress.generation == row.generation else None
+    told = row.progress if row.progress is not None and row.progress.generation == row.generation else None
+    several = len(anchor.state.coverage) > 1
     return [
         segment
         for occurrence, coverage in anchor.state.coverage.items()
-        for segment in _segments(occurrence if len(anchor.state.coverage) > 1 else "", coverage, read, share)
+        for segment in _segments(occurrence if several else "", coverage, read, 0.0 if told is None else told.share)
     ]
 
 
-def _segments(of: Occurrence, coverage: Coverage, read: tuple[Range, ...], share: float | None) -> Iterator[Segment]:
-    """`share`: of all rows that are filled; it tells how far the only split is that is not done."""
-    alone = sum(not isinstance(split.position, Done) for split in coverage) == 1 and len(coverage) <= 2
+def _segments(of: Occurrence, coverage: Coverage, read: tuple[Range, ...], share: float) -> Iterator[Segment]:
+    """`share`: of all rows that are filled."""
     for at, split in enumerate(coverage):
         reading = not isinstance(split.position, Done) and any(_meets(split, each) for each in read)
-        filled = share_of(split)
-        if filled is None and alone:
-            filled = share
+        known = share_of(split)
+        filled, guessed = (share, True) if known is None else (known, False)
         beyond = at == len(coverage) - 1 and len(coverage) > 1 and isinstance(split.position, Done)
-        yield Segment(
-            of, range_text(split), reached_text(split.position), _state(split, reading), filled, reading, beyond
-        )
+        reached = reached_text(split.position)
+        yield Segment(of, range_text(split), reached, _state(split, reading), filled, guessed, reading, beyond)
 
 
 def _state(split: Split, reading: bool) -> str:

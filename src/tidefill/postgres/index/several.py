@@ -21,6 +21,7 @@ from tidefill.indexes.states import Method, State
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job, PartReport
+from tidefill.jobs.steps import Did
 from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Retiring, Round, Standing, Step, Verify, Wait
@@ -250,7 +251,7 @@ class SeveralMachine:
         took_s = self._clock.now_s() - began_s
         for machine in machines:
             machine.note_fill(max(counts), took_s)
-        return Outcome(self._fresh(job, truth, names))
+        return Outcome(self._fresh(job, truth, names), did=Did(rows_in=max(counts)))
 
     def _fill_each(self, job: Job, truth: Several, names: tuple[str, ...]) -> Outcome[Several]:
         events = list[str]()

@@ -61,7 +61,7 @@ function tickHead() {
 const keyLine = h("div", { class: "key-line" });
 const splitList = h("ol", { class: "splits" });
 const keySection = section("Key space", keyLine,
-  h("p", { class: "legend" }, swatch("covered", "covered"), swatch("reading", "being read"), swatch("", "not yet")),
+  h("p", { class: "legend" }, swatch("covered", "covered"), swatch("guessed", "covered, about so far"), swatch("reading", "being read"), swatch("", "not yet")),
   h("details", {}, h("summary", {}, "Every split in words"), splitList));
 
 function drawKeyLine(splits) {
@@ -76,8 +76,8 @@ function drawKeyLine(splits) {
 }
 
 function segment(split) {
-  const filled = h("i", { class: split.filled === null ? "unknown" : "covered" });
-  filled.style.width = `${(split.filled ?? 0.5) * 100}%`;
+  const filled = h("i", { class: split.guessed ? "guessed" : "covered" });
+  filled.style.width = `${split.filled * 100}%`;
   const reading = h("i", { class: "reading" });
   return h("span", { class: `segment${split.beyond ? " beyond" : ""}`, title: `${split.range}: ${split.reached}${split.reading ? ", being read" : ""}` },
     filled, split.reading ? reading : null);

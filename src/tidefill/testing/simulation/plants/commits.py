@@ -16,6 +16,7 @@ from tidefill.jobs.row import Job
 from tidefill.ports.frames import Append
 from tidefill.run import backfill
 from tidefill.run.backfill import Backfill
+from tidefill.run.phases import Timed
 from tidefill.run.runner import Runner
 from tidefill.testing.memory import target
 from tidefill.testing.memory.derivations import nothing
@@ -38,7 +39,7 @@ def _same_number_for_forwards(state: JobState, plan: Step) -> JobState:
     return after if plan.chunks or state.step == 0 else replace(after, step=state.step)
 
 
-def _no_read_back(self: Backfill[Any], job: Job, truth: Truth, plan: Step) -> Truth:
+def _no_read_back(self: Backfill[Any], job: Job, truth: Truth, plan: Step, timed: Timed) -> Truth:
     before, after = truth.state, _apply(truth.state, plan)
     write = self._write(before, plan, after)
     payload = confirm.Payload(after, job.generation_uuid, self._new_uuid(), truth.checked)

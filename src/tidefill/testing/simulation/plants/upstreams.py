@@ -15,6 +15,7 @@ from tidefill.core.walk import Coverage
 from tidefill.jobs.row import Job
 from tidefill.run import machine
 from tidefill.run.backfill import Backfill
+from tidefill.run.phases import Timed
 from tidefill.testing.memory import postgres as memory_postgres
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.postgres import Logged, PostgresLike
@@ -23,14 +24,14 @@ from tidefill.testing.simulation.plants.plant import Plant
 _execute = Backfill.execute
 
 
-def _execute_without_head(self: Backfill[Any], job: Job, truth: Truth, plan: Step) -> Truth:
+def _execute_without_head(self: Backfill[Any], job: Job, truth: Truth, plan: Step, timed: Timed) -> Truth:
     self.close_heads()
-    return _execute(self, job, truth, plan)
+    return _execute(self, job, truth, plan, timed)
 
 
-def _release_first(self: Backfill[Any], job: Job, truth: Truth, plan: Step) -> Truth:
+def _release_first(self: Backfill[Any], job: Job, truth: Truth, plan: Step, timed: Timed) -> Truth:
     self.release(plan.versions)
-    return _execute(self, job, truth, plan)
+    return _execute(self, job, truth, plan, timed)
 
 
 def _by_place_in_the_log(self: PostgresLike, after: Version, upto: Version) -> list[Logged]:
