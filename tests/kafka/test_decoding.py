@@ -34,7 +34,7 @@ BAD = [
     (b'{"id": 1} x', "it is no JSON object"),
     (b'{"id": 1}{"id": 2}', "it is no JSON object"),
     (b'{"id": 1},{"id": 2}', "it is no JSON object"),
-    (b"{'id': 1}", "it is no JSON object"),
+    (b"{'id': 1}", "a field does not fit"),
     (b'{"id": "1"}', "a field does not fit"),
     (b'{"id": 1.5}', "a field does not fit"),
     (b'{"id": 9223372036854775808}', "a field does not fit"),

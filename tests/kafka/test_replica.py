@@ -44,17 +44,17 @@ def test_a_topic_is_filled_under_a_producer_followed_and_dropped(stream: Stream,
     # R26
     stream.kafka.send(stream.topic, clicks(range(500)), 0)
     stream.engine.execute(
-        f"CREATE REPLICA clicks FROM {stream.source} WITH (format = 'json', columns = '{COLUMNS}', chunk_rows = 120)"
+        f"CREATE REPLICA clicks FROM {stream.source} WITH (format = 'json', columns = '{COLUMNS}', chunk_rows = 250)"
     )
     job = stream.engine.job("clicks")
-    view = stream.engine.create_view("pages", "SELECT page, count(*) AS n FROM clicks GROUP BY page", verify=False)
+    view = stream.engine.create_view("pages", "SELECT id, page FROM clicks WHERE page IS NOT NULL", verify=False)
     view.wait(240)
     sent = producer()
     stream.engine.run_once()
     expected = sorted([*range(500), *range(1_000_000, 1_000_000 + sent)])
     assert stream.ids() == expected
     assert stream.places() == sorted([*((0, each) for each in range(500)), *((1, each) for each in range(sent))])
-    assert stream.engine.table("pages").count() == len(expected)
+    assert stream.ids("pages") == expected
     row = stream.engine.table("clicks").where("id = 7").collect()[0]
     assert (row.page, row.at.astimezone(UTC)) == ("page 7", datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
     assert job.verify().differences == ()
@@ -136,7 +136,7 @@ def test_what_is_refused_before_anything_is_made(stream: Stream) -> None:
         f"EXPLAIN CREATE REPLICA c FROM {stream.source} WITH (format = 'json', columns = '{COLUMNS}')"
     )
     facts = {str(name): str(value) for name, value in told.rows}
-    assert facts["kept fresh"].startswith("new messages are appended")
+    assert facts["kept fresh"] == "incrementally: new messages are appended"
     assert facts["key"] == "kafka_partition, kafka_offset"
     assert "'page': 'page 1'" in facts["notice"]
 
