@@ -137,6 +137,12 @@ class UnsupportedQuery(BadInput):
     code = "UNSUPPORTED_QUERY"
 
 
+class QueryTooLarge(UnsupportedQuery):
+    """The query would be compiled into statements that take Spark too long to read; the hint is a way around it."""
+
+    code = "QUERY_TOO_LARGE"
+
+
 class MissingExtra(BadInput):
     """A part that is installed separately is needed; the hint is the pip line."""
 

@@ -20,18 +20,17 @@ from tidefill.errors import BadSql, UnsupportedQuery
 from tidefill.spark.derive_view import statement
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.views.plan.plan import Analyze, ViewPlan, compile_view
-from tidefill.views.reading.dialect import Verbatim
+from tidefill.views.reading.dialect import Verbatim, spellings
 from tidefill.views.reading.functions import without_clauses
-from tidefill.views.reading.lexer import DIALECT, UNREADABLE, read
+from tidefill.views.reading.lexer import UNREADABLE, read
 from tidefill.views.reading.names import own_names
 from tidefill.views.reading.refusals import check_query
 from tidefill.views.relations.lowered import TableColumns
-from tidefill.views.relations.parts import refuse_qualify
 from tidefill.views.relations.relations import Scan
 
 _TIMES = re.compile(r"cast\((\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d+)?)?) as (?:date|timestamp|timestamp_ntz)\)")
 _NUMBERS = re.compile(r"cast\((-?\d+(?:\.\d+)?) as (?:tinyint|smallint|bigint|double|float|decimal\(\d+,\d+\))\)")
-_SYNONYMS = {"Join Cross": "Join Inner", "NOT isnull(": "isnotnull("}
+_SYNONYMS = {"Join Cross": "Join Inner", "], Cross": "], Inner", "NOT isnull(": "isnotnull("}  # LateralJoin ..., Cross
 _IDS = re.compile(r"#\d+L?|\bplan_id=\d+|exprId=\d+|(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+")
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
 
@@ -61,7 +60,6 @@ def compiled(session: SparkSession, sql: str, find: Callable[[tuple[str, ...], b
     source = read(sql)
     functions = check_query(source)
     tree = parsed(source.text)
-    refuse_qualify(tree)
     found = {parts: known for parts, certain in _tables(tree).items() if (known := find(parts, certain)) is not None}
     schema = understood(session, source.text, tree, found)
     names = [field.name for field in schema]
@@ -117,7 +115,8 @@ def understood(session: SparkSession, text: str, tree: exp.Expr, found: Mapping[
         known.empty.select(*shown).createOrReplaceTempView(quoted(parts[0]))
     try:
         schema = session.sql(text).schema
-        if _meaning(session, text) != _meaning(session, tree.sql(dialect=DIALECT)):
+        meaning = _meaning(session, text)
+        if all(meaning != _meaning(session, spelling) for spelling in spellings(tree)):
             raise UnsupportedQuery(
                 "the query cannot be read with certainty", hint="Put names that are also keywords in backticks."
             )

@@ -27,7 +27,7 @@ from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading
 from tidefill.views.plan.plan import TARGET, ViewPlan
 from tidefill.views.plan.statement import Script
-from tidefill.views.reading.lexer import DIALECT
+from tidefill.views.reading.dialect import Verbatim
 from tidefill.views.relations.texts import WEIGHT
 
 LARGE_BYTES = 8 << 20
@@ -45,7 +45,7 @@ def statement(
 ) -> DataFrame:
     """What the query gives, where `__tf_...` are these frames and constants. The names are known to this statement
     only."""
-    text = query.sql(dialect=DIALECT).replace("{", "{{").replace("}", "}}")
+    text = query.sql(dialect=Verbatim).replace("{", "{{").replace("}", "}}")
     needed = inputs.keys() & set(_NAMES.findall(text))
     frames: dict[str, Any] = {name: inputs[name] for name in needed}
     known = {**constants, **{name: f"{{{name}}}" for name in needed}}
@@ -103,7 +103,7 @@ class View:
             return
         unseen = map(quoted, dict.fromkeys((*self._plan.key, *self._plan.hidden)))
         hidden = self.whole(rows).select(*unseen) if self._plan.hidden else None
-        sql = self._text if settled.query is None else settled.query.sql(dialect=DIALECT)
+        sql = self._text if settled.query is None else settled.query.sql(dialect=Verbatim)
         tables = {self.shape.tables[name]: frame for name, frame in rows.items()}
         with by_text(self._session, sql, tables) as found:
             yield Judged(found, hidden, settled.notes)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 
-from tests.views.incremental.world import EVERYTHING, World
+import duckdb
+
+from tests.views.incremental.world import EVERYTHING, Walks, World, some_walks
 from tidefill.views.plan.drivers import choose
+
+SEEDS = 60
 
 
 def move_and_lessen(world: World) -> None:
@@ -53,3 +58,14 @@ def run(world: World, steps: int) -> int:
     world.step(dict.fromkeys(walked, EVERYTHING))
     world.check_query()
     return world.checks
+
+
+def is_noticed(sql: str, connection: duckdb.DuckDBPyConnection, walks: Walks | None = None) -> bool:
+    """Whether some history of the view shows that a rule is broken."""
+    for seed in range(SEEDS):
+        try:
+            chance = random.Random(seed)
+            run(World(sql, chance, connection, walks or some_walks(chance)), steps=7)
+        except (AssertionError, duckdb.Error):
+            return True
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from tests.views.incremental.forms import FORMS
 from tests.views.incremental.world import TABLES
 
 DIRECTED = {
@@ -32,6 +33,12 @@ DIRECTED = {
     ),
     "full join": "SELECT a.id, b.id AS bid, a.s FROM a FULL JOIN b ON b.aid = a.id",
     "full join of joins": "SELECT a.id, b.id AS bid, c.g FROM a JOIN b ON b.aid = a.id FULL JOIN c ON c.id1 = b.id",
+    "full joins": (
+        "SELECT a.id, b.id AS bid, c.g FROM a FULL JOIN b ON b.aid = a.id FULL JOIN c ON c.id1 = b.id OR c.g = a.id"
+    ),
+    "full joins, USING": (
+        "SELECT id, y, h FROM a FULL JOIN b USING (id) FULL JOIN (SELECT id1 AS id, g AS h FROM c) t USING (id)"
+    ),
     "USING": "SELECT id, a.s, b.id AS bid, y FROM a JOIN b USING (id)",
     "USING, left": "SELECT * FROM a LEFT JOIN (SELECT id, y, f FROM b) t USING (id)",
     "USING of two, right": "SELECT id, s, a.id AS aid, b.s AS bs FROM a RIGHT JOIN b USING (id, s) WHERE s IS NOT NULL",
@@ -219,6 +226,7 @@ DIRECTED = {
     ),
     "ORDER BY": "SELECT g, count(*) AS n FROM a GROUP BY g ORDER BY n DESC",
     "constant condition": "SELECT id FROM a WHERE 1 = 0",
+    **FORMS,
 }
 
 

@@ -47,8 +47,26 @@ class Tables:
             self._connection.execute(f'INSERT INTO "{name}" VALUES {values}')
 
 
+class Struct(tuple[tuple[str, Any], ...]):
+    """The fields of a struct with their values."""
+
+
+def hashable(value: Any) -> Any:
+    """A value as DuckDB gives it, that can be a key."""
+    match value:
+        case list():
+            return tuple(map(hashable, value))
+        case dict():
+            return Struct((name, hashable(one)) for name, one in value.items())
+    return value
+
+
 def literal(value: Any) -> str:
     match value:
+        case Struct():
+            return "{" + ", ".join(f"'{name}': {literal(one)}" for name, one in value) + "}"
+        case tuple():
+            return "[" + ", ".join(map(literal, value)) + "]"
         case None:
             return "NULL"
         case bool():

@@ -16,7 +16,9 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from tests.views.incremental.tables import Row, Tables, literal
+from tests.views.incremental.duck import MACROS, in_duckdb
+from tests.views.incremental.forms import FORMS, IN_DUCKDB
+from tests.views.incremental.tables import Row, Tables, hashable, literal
 from tidefill.core.keys import TOP, Key, end_of_group
 from tidefill.views.plan.limits import Reading
 from tidefill.views.plan.plan import TARGET, ViewPlan, compile_view
@@ -34,6 +36,7 @@ TABLES = {
     "c": TableColumns("c", (("id1", "int"), ("id2", "string"), ("g", "int"), ("d", "timestamp")), ("id1", "id2")),
 }
 KEYS = 10
+_SAID = {FORMS[name]: text for name, text in IN_DUCKDB.items()}
 _INPUT = re.compile(r'"(__tf_(?:old_\d+|delta_\d+|target))"')
 _LIMIT = re.compile(r'"(__tf_\d+_limits_(?:lo\d+|hi\d+|any))"')
 _DUCK = {"int": "INT", "bigint": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "timestamp": "TIMESTAMPTZ"}
@@ -53,6 +56,8 @@ def connected() -> duckdb.DuckDBPyConnection:
     connection.execute("PRAGMA disable_optimizer")
     connection.execute("SET threads = 1")
     connection.execute("SET TimeZone = 'UTC'")
+    for macro in MACROS:
+        connection.execute(macro)
     for table in TABLES.values():
         connection.execute(f"CREATE TABLE {table.name} ({columns_of(table)})")
     return connection
@@ -140,11 +145,6 @@ class Texts:
         return frozenset(_INPUT.findall(" ".join([*(text for _, text, _ in self.stages), self.last])))
 
 
-def _text(query: exp.Query) -> str:
-    """Of a query that nobody asks for another one."""
-    return query.sql(dialect="duckdb", copy=False)
-
-
 def ending(bound: Key, group_columns: int) -> Key:
     return end_of_group(bound, group_columns) if group_columns and bound.values else bound
 
@@ -153,6 +153,8 @@ def normal(rows: Iterable[Row]) -> Counter[Row]:
     """Numbers by value: what is a decimal here may be a whole number there."""
 
     def value(one: Any) -> Any:
+        if isinstance(one, tuple):
+            return tuple(map(value, one))
         return round(float(one), 9) + 0.0 if isinstance(one, float | Decimal | int) else one
 
     return Counter(tuple(map(value, row)) for row in rows)
@@ -168,7 +170,7 @@ class World:
         self.data: dict[str, dict[Row, Row]] = {name: {} for name in TABLES}
         tree = sqlglot.parse_one(sql, read=Verbatim)
         self._named = {table.name.lower() for table in tree.find_all(exp.Table)} & TABLES.keys()
-        self.user_sql = tree.sql(dialect="duckdb")
+        self.user_sql = _SAID.get(sql) or tree.sql(dialect="duckdb")
         names = [row[0] for row in self._run(f"DESCRIBE {self.user_sql}")]
         self.names = [f"u{index}" for index, _ in enumerate(names)]
         self._tables = Tables(connection)
@@ -185,19 +187,19 @@ class World:
         self.share_large = 0.5
 
     def _run(self, sql: str) -> list[Row]:
-        return self.connection.execute(sql).fetchall()
+        return [tuple(map(hashable, row)) for row in self.connection.execute(sql).fetchall()]
 
     def _types(self, query: exp.Query, scans: Sequence[Scan]) -> Sequence[str]:
         for number, scan in enumerate(scans):
             self._put(f"__tf_new_{number}", TABLES[scan.table], [])
-        return [spark_type(row[1]) for row in self._run(f"DESCRIBE {_text(query)}")]
+        return [spark_type(row[1]) for row in self._run(f"DESCRIBE {in_duckdb(query)}")]
 
     def _put(self, name: str, table: TableColumns, rows: Iterable[Row], more: str = "") -> None:
         self._tables.put(name, f"({columns_of(table)}{more})", rows)
 
     @cached_property
     def whole(self) -> str:
-        return _text(self.plan.whole())
+        return in_duckdb(self.plan.whole())
 
     def _view_of(self, inputs: Sequence[Iterable[Row]]) -> list[Row]:
         """The whole view over these rows of its occurrences. It is what it was if they are what they were."""
@@ -214,8 +216,8 @@ class World:
     def _texts_of(self, changed: tuple[str, ...]) -> Texts:
         if changed not in self._texts:
             script = self.plan.changes(changed, self.reading)
-            stages = ((stage.name, _text(stage.query), stage.limits) for stage in script.stages)
-            self._texts[changed] = Texts(tuple(stages), _text(script.last))
+            stages = ((stage.name, in_duckdb(stage.query), stage.limits) for stage in script.stages)
+            self._texts[changed] = Texts(tuple(stages), in_duckdb(script.last))
         return self._texts[changed]
 
     def _changes(self, texts: Texts) -> list[Row]:

@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from tidefill.views.reading.dialect import Verbatim
+from tidefill.views.reading.dialect import Verbatim, spellings
 from tidefill.views.reading.lexer import DIALECT
 
 
@@ -43,3 +43,21 @@ def test_a_quote_in_a_string_may_be_doubled(text: str, value: str) -> None:
 )  # fmt: skip
 def test_what_the_compiler_goes_by_is_known(text: str, kind: type[exp.Expr]) -> None:
     assert isinstance(parsed(text), kind)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT WINDOW(ts, '10 seconds') AS w FROM t GROUP BY WINDOW(ts, '10 seconds')",
+        "SELECT MAX(x) OVER w FROM t GROUP BY WINDOW(ts, '1 day') WINDOW w AS (PARTITION BY y)",
+        "SELECT a FROM t QUALIFY ROW_NUMBER() OVER (PARTITION BY b ORDER BY a) = 1",
+        "SELECT a FROM t JOIN u ON t.a <=> u.a",
+    ],
+)
+def test_a_query_is_written_as_it_was_read(sql: str) -> None:
+    assert list(spellings(sqlglot.parse_one(sql, read=Verbatim))) == [sql]
+
+
+def test_values_may_have_been_in_parentheses() -> None:
+    tree = sqlglot.parse_one("SELECT k FROM (VALUES (1)) AS v (k)", read=Verbatim)
+    assert list(spellings(tree)) == ["SELECT k FROM VALUES (1) AS v(k)", "SELECT k FROM (VALUES (1)) AS v(k)"]

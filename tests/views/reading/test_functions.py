@@ -7,18 +7,22 @@ import sqlglot
 
 from tests.views.incremental.queries import DIRECTED
 from tidefill.errors import UnsupportedQuery
+from tidefill.views.reading.dialect import Verbatim
 from tidefill.views.reading.functions import without_clauses
 from tidefill.views.reading.lexer import read
 from tidefill.views.reading.refusals import check_query
 
 CALLED = {
-    "avg", "coalesce", "concat", "count", "cume_dist", "dense_rank", "exists", "filter", "first_value", "lag",
-    "last_value", "lead", "max", "min", "nth_value", "ntile", "percent_rank", "rank", "row_number", "sum",
+    "any_value", "array", "array_agg", "avg", "cast", "coalesce", "collect_list", "collect_set", "concat", "count",
+    "cume_dist", "dense_rank", "exists", "explode", "filter", "first", "first_value", "grouping",
+    "grouping_id", "lag", "last", "last_value", "lead", "listagg", "max", "max_by", "min", "mode", "nth_value",
+    "ntile", "percent_rank", "percentile_approx", "posexplode", "rank", "row_number", "sequence",
+    "string_agg", "sum", "window",
 }  # fmt: skip
 
 
 def called(sql: str) -> frozenset[str]:
-    return without_clauses(check_query(read(sql)), sqlglot.parse_one(sql, read="spark"))
+    return without_clauses(check_query(read(sql)), sqlglot.parse_one(sql, read=Verbatim))
 
 
 def test_words_of_clauses_are_no_functions() -> None:

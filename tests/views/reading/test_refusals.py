@@ -10,8 +10,8 @@ from tidefill.views.reading.refusals import check_query
 
 REFUSED = {
     "SELECT a,\n       b + rand(7) AS r\nFROM t": ("something else each time", "line 2, column 12: rand"),
-    "SELECT any_value(a) FROM t": ("depends on the order of the rows", "line 1, column 8: any_value"),
-    "SELECT explode(a) FROM t": ("several rows out of one", "line 1, column 8: explode"),
+    "SELECT approx_top_k(a) FROM t": ("depends on the order of the rows", "line 1, column 8: approx_top_k"),
+    "SELECT stack(2, a, b) FROM t": ("several rows out of one", "line 1, column 8: stack"),
     "SELECT identifier('a') FROM t": ("a name is computed", "line 1, column 8: identifier"),
     "SELECT a FROM t WHERE d > 'Yesterday'": ("a word for a time", "line 1, column 27: 'Yesterday'"),
     "SELECT _metadata.file_path FROM t": ("where a row is stored", "line 1, column 8: _metadata"),

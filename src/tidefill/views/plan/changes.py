@@ -10,8 +10,10 @@ number of the occurrence. What did not change has no term in the statement.
 | inner join | for each changed input: its changes with the others, old before it and new after it |
 | left join, [NOT] EXISTS, [NOT] IN | changed left rows, with what the right one was; and left rows that changed right |
 | | rows concern: what they give now, less what they gave |
+| full join | those of the left join, and those of the right rows that match nothing |
 | aggregate | the affected groups: what they are, less what they were |
-| window functions | the same of partitions: those that changed rows are in, or were in |
+| window functions | the same of partitions: those that changed rows are in, or were in; without PARTITION BY, all |
+| rows made of a row (explode) | those of the child, each with what is made of it |
 
 What is needed is read once. Inputs that did not change are joined to the changes of all others together. And what rows
 were follows from what they are, if the changes tell by the key which ones came.
@@ -27,11 +29,15 @@ from sqlglot import exp
 from tidefill.core.state import Occurrence
 from tidefill.views.plan import limits
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, Tie, ties_of
+from tidefill.views.plan.shapes import hang_together, is_simple, tells_by_key, tied
 from tidefill.views.plan.statement import Statement
 from tidefill.views.relations.keys import conjuncts, equated, reads_only
 from tidefill.views.relations.relations import (
     Aggregate,
+    Constant,
     Filter,
+    FullJoin,
+    Generated,
     InnerJoin,
     LeftJoin,
     Matched,
@@ -40,7 +46,6 @@ from tidefill.views.relations.relations import (
     Scan,
     Union,
     Windowed,
-    every,
     occurrences,
 )
 from tidefill.views.relations.texts import (
@@ -51,7 +56,9 @@ from tidefill.views.relations.texts import (
     both,
     case,
     col,
-    columns_in,
+    constants,
+    generating,
+    is_null,
     joined,
     number,
     plain,
@@ -79,6 +86,7 @@ class Changes:
         self._numbers = numbers
         self._changed = frozenset(changed)
         self._known: dict[tuple[int, str], str] = {}
+        self._parts: dict[int, tuple[LeftJoin, Matched]] = {}
 
     def has_changed(self, relation: Relation) -> bool:
         """Whether one of its inputs did."""
@@ -126,10 +134,17 @@ class Changes:
                 return self._from(relation.columns, self.rows(relation.child, at), where=relation.condition)
             case Project():
                 return select(relation.items, table(self.rows(relation.child, at)))
+            case Constant():
+                return select(plain(relation.columns), constants(relation.columns, relation.rows))
+            case Generated():
+                made = self._from(relation.child.columns, self.rows(relation.child, at))
+                return generating(made, relation.call, relation.outputs)
             case InnerJoin():
                 return self._inner(relation, [self.rows(part, at) for part in relation.inputs], 0)
             case LeftJoin() | Matched():
                 return self._outer(relation, self.rows(relation.left, at), self.rows(relation.right, at))
+            case FullJoin():
+                return self._full(relation, at)
             case Aggregate():
                 return self.aggregated(relation, self.rows(relation.child, at))
             case Windowed():
@@ -154,7 +169,7 @@ class Changes:
         left = sorted(set(range(len(steps))) - {first}, key=lambda index: not self._is_large(relation.inputs[index]))
         known, waiting = set(relation.inputs[first].columns), list(relation.conditions)
         while left:
-            index = next((index for index in left if _tied(relation.inputs[index], known, waiting)), left[0])
+            index = next((index for index in left if tied(relation.inputs[index], known, waiting)), left[0])
             left.remove(index)
             known |= set(relation.inputs[index].columns)
             now = [condition for condition in waiting if reads_only(condition, known)]
@@ -177,6 +192,13 @@ class Changes:
                 kind = "anti" if relation.negated else "semi"
         return joined(query, table(right), kind, both([relation.on, *also]) if also else relation.on)
 
+    def _full(self, relation: FullJoin, at: At) -> exp.Select:
+        """By Spark's own FULL JOIN: two queries of it would double with each FULL JOIN below."""
+        marked = select([*plain(relation.left.columns), (WAS, exp.true())], table(self.rows(relation.left, at)))
+        tag = case((is_null(col(WAS)), number(1)), default=number(0))
+        query = select([(relation.tag, tag), *plain(relation.columns[1:])], table(self.statement.step("left", marked)))
+        return joined(query, table(self.rows(relation.right, at)), "full", relation.on)
+
     def aggregated(self, relation: Aggregate, child: str, affected: str | None = None) -> exp.Select:
         """The groups, or those of them that are affected."""
         items = (*relation.groups, *relation.aggregates)
@@ -197,8 +219,13 @@ class Changes:
             case Filter():
                 child = self.delta(relation.child)
                 return self._from(relation.columns, child, where=relation.condition, weighted=True)
+            case Constant():
+                raise AssertionError("it never changes")
             case Project():
                 return select([*relation.items, *_WEIGHTED], table(self.delta(relation.child)))
+            case Generated():
+                made = self._from(relation.child.columns, self.delta(relation.child), weighted=True)
+                return generating(made, relation.call, relation.outputs)
             case Union():
                 return stacked([self._delta_of_part(part, relation.columns) for part in relation.children])
             case InnerJoin():
@@ -210,6 +237,8 @@ class Changes:
                 ties = ties_of(conjuncts(relation.on), relation.right.columns, relation.left.columns)
                 right = self.near(relation.right, "new", left, ties, costly=not is_simple(relation.left))
                 return self._outer(relation, left, right, weighted=True)
+            case FullJoin():
+                return self._delta_of_full(relation)
             case Aggregate():
                 return self._delta_of_groups(relation) if relation.groups else self._delta_of_one(relation)
             case Windowed():
@@ -228,7 +257,7 @@ class Changes:
         changed = tuple(part for part in relation.inputs if self.has_changed(part))
         others = tuple(part for part in relation.inputs if part not in changed)
         equal = [condition for condition in relation.conditions if equated(condition) is not None]
-        if len(changed) < 2 or not others or not _hang_together(changed, equal):
+        if len(changed) < 2 or not others or not hang_together(changed, equal):
             return self._terms(relation)
         known = {column for part in changed for column in part.columns}
         own = tuple(condition for condition in relation.conditions if reads_only(condition, known))
@@ -278,6 +307,17 @@ class Changes:
         answers = step("answers", select([*plain(right.columns), (AT, col(WEIGHT))], table(rights)))
         return self._outer(relation, asked, answers, also=[exp.EQ(this=col(THEN), expression=col(AT))], weighted=True)
 
+    def _delta_of_full(self, relation: FullJoin) -> exp.Query:
+        if id(relation) not in self._parts:
+            left, right, on = relation.left, relation.right, relation.on
+            self._parts[id(relation)] = LeftJoin(left, right, on, ()), Matched(right, left, on, negated=True)
+        matched, alone = self._parts[id(relation)]
+        nulls = dict(relation.nulls)
+        first = [(relation.tag, number(0)), *plain(matched.columns), *_WEIGHTED]
+        second = [(column, nulls[column]) for column in relation.left.columns]
+        second = [(relation.tag, number(1)), *second, *plain(alone.columns), *_WEIGHTED]
+        return stacked([select(first, table(self.delta(matched))), select(second, table(self.delta(alone)))])
+
     def _delta_of_one(self, relation: Aggregate) -> exp.Query:
         """Without groups there is one row, also of nothing."""
         return self._halves(relation, lambda at: self.aggregated(relation, self.rows(relation.child, at)))
@@ -296,6 +336,8 @@ class Changes:
         return select(items, table(rows), group=[*values, col(WEIGHT)])
 
     def _delta_of_partitions(self, relation: Windowed) -> exp.Query:
+        if not relation.partition:
+            return self._halves(relation, lambda at: self._windowed(relation, self.rows(relation.child, at)))
         rows = self._of_affected(relation.child, relation.partition)
         items = [(column, _apart(value)) for column, value in relation.items]
         return select([*plain(relation.child.columns), *items, *_WEIGHTED], table(rows))
@@ -407,47 +449,8 @@ def _matching(values: Sequence[Expr]) -> Expr:
     return both(same(value.copy(), col(f"__tf_x{index}")) for index, value in enumerate(values))
 
 
-def is_simple(relation: Relation) -> bool:
-    """Whether its changes are those of a table, row by row."""
-    return all(isinstance(part, Scan | Filter | Project) for part in every(relation))
-
-
-def tells_by_key(relation: Relation) -> bool:
-    """Whether its changes have no row of a key but the one that it was, and the one that it is."""
-    match relation:
-        case Scan() | Aggregate() | Windowed():
-            return True
-        case Filter() | Project():
-            return tells_by_key(relation.child)
-        case Union():
-            return all(map(tells_by_key, relation.children))
-        case InnerJoin() | LeftJoin() | Matched():
-            return False
-        case _:
-            assert_never(relation)
-
-
 def _apart(window: Expr) -> Expr:
     """The function of a window, for rows that are and rows that were."""
     window = window.copy()
     window.append("partition_by", col(WEIGHT))
     return window
-
-
-def _hang_together(parts: Sequence[Relation], conditions: Sequence[Expr]) -> bool:
-    """Whether conditions tie them all to each other."""
-    known, left = set(parts[0].columns), list(parts[1:])
-    while tied := next((part for part in left if _tied(part, known, conditions)), None):
-        left.remove(tied)
-        known |= set(tied.columns)
-    return not left
-
-
-def _tied(relation: Relation, known: Collection[str], conditions: Sequence[Expr]) -> bool:
-    """Whether a condition reads columns of both, and nothing else."""
-    own = set(relation.columns)
-    for condition in conditions:
-        read = set(columns_in(condition))
-        if read & own and read & set(known) and read <= own | set(known):
-            return True
-    return False

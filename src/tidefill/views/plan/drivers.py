@@ -21,7 +21,10 @@ from sqlglot import exp
 from tidefill.core.state import Occurrence
 from tidefill.views.relations.relations import (
     Aggregate,
+    Constant,
     Filter,
+    FullJoin,
+    Generated,
     InnerJoin,
     LeftJoin,
     Matched,
@@ -30,6 +33,7 @@ from tidefill.views.relations.relations import (
     Scan,
     Union,
     Windowed,
+    scans,
 )
 from tidefill.views.relations.texts import Expr, Item
 
@@ -80,7 +84,9 @@ def _choices(relation: Relation, walks: Walks) -> Iterator[_Choice]:
         case Scan():
             own = dict(zip(relation.columns, relation.sources, strict=True))
             yield _Choice(Drivers((relation.occurrence,)), own)
-        case Filter():
+        case Constant():
+            yield _Choice(Drivers((), appends=False, starts_empty=False))
+        case Filter() | Generated():
             yield from _choices(relation.child, walks)
         case Project():
             for one in _choices(relation.child, walks):
@@ -95,12 +101,25 @@ def _choices(relation: Relation, walks: Walks) -> Iterator[_Choice]:
                 yield replace(one, drivers=_by_groups(one, relation.partition, walks))
         case InnerJoin():
             for part in relation.inputs:
-                yield from _choices(part, walks)
+                yield from _choices(part, walks) if any(scans(part)) else ()
         case LeftJoin() | Matched():
-            yield from _choices(relation.left, walks)
+            yield from _of_left(relation, walks)
+        case FullJoin():
+            for left, right in itertools.product(_choices(relation.left, walks), _choices(relation.right, walks)):
+                both = _together([left.drivers, right.drivers])
+                yield _Choice(replace(both, appends=False, group_columns=0))
         case Union():
             for chosen in itertools.product(*(_choices(part, walks) for part in relation.children)):
                 yield _Choice(_together([one.drivers for one in chosen]))
+
+
+def _of_left(relation: LeftJoin | Matched, walks: Walks) -> Iterator[_Choice]:
+    """Of the left one; of the right one if the left one has no tables, and so all of its rows from the beginning."""
+    if any(scans(relation.left)):
+        yield from _choices(relation.left, walks)
+        return
+    for one in _choices(relation.right, walks):
+        yield _Choice(Drivers(one.drivers.occurrences, appends=False, starts_empty=False))
 
 
 def _passed(one: _Choice, items: Iterable[Item]) -> dict[str, str]:

@@ -14,10 +14,11 @@ from functools import cached_property
 from sqlglot import exp
 
 from tidefill.core.state import Occurrence
-from tidefill.errors import UnsupportedQuery
+from tidefill.errors import QueryTooLarge, UnsupportedQuery
 from tidefill.views.plan import sums
-from tidefill.views.plan.changes import IS, WAS, Changes, is_simple
+from tidefill.views.plan.changes import IS, WAS, Changes
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, origins, within
+from tidefill.views.plan.shapes import is_simple
 from tidefill.views.plan.statement import Script
 from tidefill.views.relations import windows
 from tidefill.views.relations.choices import NOTHING_OPEN, Settled
@@ -55,6 +56,7 @@ from tidefill.views.relations.texts import (
 )
 
 TARGET = f"{HIDDEN}target"
+_FEW_SCANS = 16  # of which the statements are never too large, if a table has not thousands of columns
 Analyze = Callable[[exp.Query, Sequence[Scan]], Sequence[str]]
 """The types of the columns of a query over `__tf_new_N`, the tables of these scans, as Spark names them."""
 
@@ -271,12 +273,31 @@ def compile_view(
     analyze: Analyze,
 ) -> ViewPlan:
     """The plan of a query whose output columns have these names. Raises BadSql or UnsupportedQuery."""
+    try:
+        plan = _planned(tree, find, names, analyze)
+        if len(plan.scans) > _FEW_SCANS:
+            plan.changes([scan.occurrence for scan in plan.scans])  # QueryTooLarge now, and not at the first step
+    except RecursionError:
+        hint = "Split it into several views that read each other, or use WITH (refresh = full)."
+        raise QueryTooLarge("the query is nested too deeply", hint=hint) from None
+    return plan
+
+
+def _planned(
+    tree: exp.Expr,
+    find: Callable[[tuple[str, ...]], TableColumns],
+    names: Sequence[str],
+    analyze: Analyze,
+) -> ViewPlan:
     lowered, told = lower(tree, find)
+    if not any(scans(lowered.relation)):
+        raise UnsupportedQuery("the query reads no table", hint="Name a table after FROM.")
     root = narrowed(_root(lowered, names))
     assert isinstance(root, Project)
-    has_windows = any(isinstance(part, Windowed) for part in every(root))
-    strategy = Strategy.PARTITIONS if has_windows else Strategy.CHANGES
-    plan = ViewPlan(root, tuple(names), strategy, notices=told.notices, settled=told.settled)
+    found = [part for part in every(root) if isinstance(part, Windowed)]
+    strategy = Strategy.PARTITIONS if found else Strategy.CHANGES
+    reason = "a window has no PARTITION BY, so that all rows are one" if not all(one.partition for one in found) else ""
+    plan = ViewPlan(root, tuple(names), strategy, reason=reason, notices=told.notices, settled=told.settled)
     child = _last_aggregate(root)
     for inner in _inner(root):
         _refuse_inexact(inner, plan, analyze)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from tidefill.views.plan.plan import Strategy, ViewPlan
 from tidefill.views.relations.relations import (
     Aggregate,
+    Constant,
     Filter,
+    FullJoin,
+    Generated,
     InnerJoin,
     LeftJoin,
     Matched,
@@ -72,18 +75,26 @@ def _what_and_how(relation: Relation, of_aggregate: str) -> tuple[str, str]:
             raise AssertionError("it shows what is below it, and is no node")
         case Scan():
             return f"{relation.table} as {relation.occurrence}", ", ".join(relation.sources)
+        case Constant():
+            return f"{len(relation.rows)} rows of the query", "they never change"
         case Filter():
             return FILTER
+        case Generated():
+            return "rows made of each row", "row by row"
         case InnerJoin():
             return f"join of {len(relation.inputs)}", "the changed rows of each with the others"
         case LeftJoin():
             return "left join", "changed left rows; affected rows anew if the right side changed"
+        case FullJoin():
+            return "full join", "changed rows; affected rows anew if the other side changed"
         case Matched():
             name = "no match" if relation.negated else "a match"
             return f"rows with {name}", "changed rows; affected rows anew if the other side changed"
         case Aggregate():
             return f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates", of_aggregate
         case Windowed():
+            if not relation.partition:
+                return "windows over all rows", "all rows anew"
             return f"windows by {len(relation.partition)}", "affected partitions anew"
         case Union():
             return f"union of {len(relation.children)}", "the changed rows of each"

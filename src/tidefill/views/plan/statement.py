@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tidefill.errors import QueryTooLarge
 from tidefill.views.plan import limits
 from tidefill.views.relations.texts import col, number, select, table
 from tidefill.views.relations.texts import name as name_of
+
+COLUMNS_MAX = 100_000  # named in one statement: about 3 MB of SQL, which Spark takes a minute to plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class _Step:
     query: exp.Query
     tables: frozenset[str]
     columns: frozenset[str]
+    size: int
 
 
 class Statement:
@@ -55,11 +59,20 @@ class Statement:
         self._asked: dict[str, list[str]] = {}
         self._asking: dict[str, int] = {}
         self._given: set[str] = set()
+        self._size = 0
 
     def step(self, hint: str, query: exp.Query, *, stage: bool = False) -> str:
-        """The step's name. A `stage` is small and asked for more than once, so it is worth keeping."""
+        """The step's name. A `stage` is small and asked for more than once, so it is worth keeping. QueryTooLarge if
+        the steps come to more than a statement may be."""
         name = f"__tf_{len(self._steps)}_{hint}"
         self._steps.append(_step(name, query))
+        self._size += self._steps[-1].size
+        if self._size > COLUMNS_MAX:
+            raise QueryTooLarge(
+                "the query would be compiled into very large statements",
+                detail=f"They would name columns more than {COLUMNS_MAX:,} times.",
+                hint="Split it into several views that read each other, or use WITH (refresh = full).",
+            )
         if stage:
             self._stages.add(name)
         return name
@@ -137,6 +150,8 @@ class Statement:
 def _step(name: str, query: exp.Query) -> _Step:
     tables: set[str] = set()
     columns: set[str] = set()
+    size = 0
     for node in query.find_all(exp.Table, exp.Column):
         (tables if isinstance(node, exp.Table) else columns).add(node.name)
-    return _Step(name, query, frozenset(tables), frozenset(columns))
+        size += 1
+    return _Step(name, query, frozenset(tables), frozenset(columns), size)

@@ -14,6 +14,7 @@ from enum import Enum
 
 from sqlglot import exp
 
+from tidefill.views.relations.parts import shown_as
 from tidefill.views.relations.texts import (
     HIDDEN,
     WEIGHT,
@@ -30,12 +31,16 @@ from tidefill.views.relations.texts import (
 )
 
 ROWS = f"{HIDDEN}n"
+_OF_VALUES = frozenset({"some", "every", "collect_list", "collect_set", "mode", "listagg", "string_agg"})
+"""Aggregates that give values as they are, and add nothing up."""
+
 _SMALL = frozenset({"tinyint", "smallint", "int"})
 _DECIMAL = re.compile(r"decimal\((\d+),\s?(\d+)\)")
 _SUM_DIGITS = 37  # one less than the most, so that the sum of two keeps its scale
 _MOST_DIGITS, _MOST_SCALE = 38, 6  # up to this scale, the sum of two keeps it with all digits too
 _ROWS_DIGITS = 10  # ten thousand million rows
 _AVERAGE_DIGITS, _COUNT_DIGITS = 34, 20  # of which the quotient has just the scale of Spark's average
+_SHORT_DIGITS, _SHORT_SCALE = 23, 2  # below this scale: the quotient has so many more digits that it is rounded once
 
 
 class How(Enum):
@@ -90,7 +95,7 @@ def kept_of(items: Sequence[Item]) -> tuple[tuple[Kept, ...], str]:
     for index, (column, value) in enumerate(items):
         found = _how(value)
         if found is None:
-            return (), value.sql(dialect="spark")
+            return (), shown_as(value)
         kept.append(Kept(column, *found, index))
     return tuple(kept), ""
 
@@ -140,8 +145,12 @@ def added_up(value: Expr) -> Expr | None:
             return None
         case exp.LogicalOr() | exp.LogicalAnd() | exp.ApproxDistinct():
             return None
-        case exp.Anonymous() if inner.name.lower() in ("some", "every"):
+        case exp.Anonymous() if inner.name.lower() in _OF_VALUES:
             return None
+        case exp.ArgMin() | exp.ArgMax():
+            return None
+        case exp.WithinGroup():
+            return None if inner.this.name.lower() in _OF_VALUES else cast(exp.null(), "double")
         case (
             exp.Sum(this=exp.Distinct(expressions=[exp.Expr() as one]))
             | exp.Avg(this=exp.Distinct(expressions=[exp.Expr() as one]))
@@ -156,18 +165,23 @@ def refusal_of(kept: Kept) -> str:
     """Why the type of its argument does not allow to keep it; empty if it does."""
     if kept.how not in (How.SUM, How.AVERAGE):
         return ""
-    if kept.kind in _SMALL or (kept.kind == "bigint" and kept.how is How.SUM):
+    if kept.kind in _SMALL or kept.kind == "bigint":
         return ""
     match = _DECIMAL.fullmatch(kept.kind)
     if match is None:
         return f"a {kept.how.value} of {kept.kind} depends on the order of the rows"
     digits, scale = int(match[1]), int(match[2])
-    fits = digits + _ROWS_DIGITS <= (_SUM_DIGITS if kept.how is How.SUM else _AVERAGE_DIGITS)
+    fits = digits + _ROWS_DIGITS <= (_SUM_DIGITS if kept.how is How.SUM else _average_digits(scale))
     if not fits and (kept.how is How.AVERAGE or scale > _MOST_SCALE):
         return f"a {kept.how.value} of {kept.kind} may overflow on its way"
-    if kept.how is How.AVERAGE and scale < 2:
-        return f"an average of {kept.kind} has fewer digits than a quotient of Spark's"
     return ""
+
+
+def _average_digits(scale: int) -> int:
+    """Of the sum that is divided. Spark's average has four digits more than its argument, and a quotient has at least
+    six: of whole numbers, and of those with one digit, it has to be rounded down to that. With 15 digits more than the
+    argument no quotient of a sum by up to 10**10 rows is rounded to a tie that it is not."""
+    return _AVERAGE_DIGITS if scale >= _SHORT_SCALE else _SHORT_DIGITS
 
 
 def _wide(kind: str) -> str:
@@ -268,7 +282,7 @@ def _result(kept: Kept) -> Expr:
 def _quotient(kept: Kept) -> Expr:
     match = _DECIMAL.fullmatch(kept.kind)
     above, under = ("double", "double") if match is None else (
-        f"decimal({_AVERAGE_DIGITS},{match[2]})", f"decimal({_COUNT_DIGITS},0)",
+        f"decimal({_average_digits(int(match[2]))},{match[2]})", f"decimal({_COUNT_DIGITS},0)",
     )  # fmt: skip
     return exp.Div(this=cast(col(kept.value), above), expression=cast(col(kept.count), under), typed=False, safe=False)
 

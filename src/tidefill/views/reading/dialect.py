@@ -3,15 +3,18 @@ the user wrote.
 
 sqlglot knows hundreds of functions by what they mean in any dialect, and writes each in one way: `nvl` becomes
 COALESCE, `date_sub(d, 1)` DATE_ADD with a factor, `percentile_cont` even another function. Spark could not tell that
-the two mean the same.
+the two mean the same. For the same reason QUALIFY and `<=>` are written as they are.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp, transforms
 from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from tidefill.views.relations.windows import ONLY_OVER
@@ -41,3 +44,45 @@ class Verbatim(Spark):
         FUNCTION_PARSERS: ClassVar = {
             name: read for name, read in SparkParser.FUNCTION_PARSERS.items() if name in _FORMS
         }
+
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            return super().parse(_with_window_calls(raw_tokens), sql)
+
+    class Generator(SparkGenerator):
+        """Spark has QUALIFY since 4.2."""
+
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **SparkGenerator.TRANSFORMS,
+            exp.Select: transforms.preprocess(
+                [transforms.eliminate_distinct_on, transforms.unnest_to_explode, transforms.any_to_exists]
+            ),
+            exp.NullSafeEQ: lambda self, node: self.binary(node, "<=>"),
+        }
+
+
+class _Wrapping(Verbatim):
+    """VALUES of FROM in parentheses."""
+
+    class Generator(Verbatim.Generator):
+        """The same, but for that."""
+
+        WRAP_DERIVED_VALUES = True
+
+
+def spellings(tree: exp.Expr) -> Iterator[str]:
+    """The texts that our parse of a query may stand for: it does not tell whether VALUES were in parentheses, and to
+    Spark these are two plans."""
+    yield tree.sql(dialect=Verbatim)
+    if tree.find(exp.Values) is not None:
+        yield tree.sql(dialect=_Wrapping)
+
+
+def _with_window_calls(tokens: list[Token]) -> list[Token]:
+    """WINDOW before a parenthesis is the function window(ts, '10 seconds'), and begins no WINDOW clause."""
+    found = list(tokens)
+    for index, (token, after) in enumerate(pairwise(tokens)):
+        if token.token_type == TokenType.WINDOW and after.token_type == TokenType.L_PAREN:
+            found[index] = Token(
+                TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments
+            )
+    return found

@@ -41,7 +41,7 @@ AGGREGATES = re.compile(
 """They give one result for many rows."""
 
 EXACT_AGGREGATES = re.compile(
-    r"(try_)?(avg|sum)|mean|median|count(_if)?|min|max|some|every|bool_(and|or)|bit_(and|or|xor)|percentile"
+    r"(try_)?(avg|sum)|mean|median|count(_if)?|min|max|some|every|bool_(and|or)|bit_(and|or|xor)|percentile(_cont|_disc)?"
     r"|grouping(_id)?|approx_count_distinct|std|(stddev|var)(_(pop|samp))?|variance|covar_(pop|samp)|corr|skewness|kurtosis|regr_\w+"
 )
 """Those of them that do not depend on the order of the rows, but for the last bits of floating-point numbers."""
@@ -49,8 +49,15 @@ EXACT_AGGREGATES = re.compile(
 OF_ORDER = frozenset({"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"})
 """Window functions that tell rows apart which are equal in the order."""
 
-PLACES = re.compile(r"(first|last)(_value)?")
-"""Those that window functions may be too: over an order that is known."""
+SETTLED = re.compile(
+    r"(first|last)(_value)?|any_value|collect_(list|set)|array_agg|listagg|string_agg|mode|(min|max)_by"
+    r"|percentile_approx|approx_percentile"
+)
+"""Aggregates that leave a choice open which the compiler makes, by the key or by the values. Some may be window
+functions too: over an order that is known."""
+
+ROW_MAKERS = re.compile(r"((pos)?explode|inline)(_outer)?|window")
+"""Generators of which the compiler knows how to tell their rows apart."""
 
 # Spark calls these without parentheses too, where the table has no such column. Backticks make no difference.
 _WITHOUT_PARENTHESES = frozenset({
@@ -64,8 +71,9 @@ _OPERATORS = frozenset({
 _QUANTIFIERS = {"ANY", "SOME", "ALL"}
 # Words of clauses that a parenthesis may follow. Spark reserves none of them: a function may have such a name.
 _CLAUSES = frozenset({
-    "all", "as", "by", "distinct", "except", "group by", "having", "intersect", "join", "minus", "on", "order by",
-    "over", "partition by", "select", "union", "using", "where",
+    "all", "as", "by", "cube", "distinct", "except", "group", "group by", "grouping sets", "having", "intersect",
+    "join", "minus", "on", "order by", "over", "partition by", "qualify", "rollup", "select", "union", "using",
+    "values", "where",
 })  # fmt: skip
 
 
@@ -96,9 +104,11 @@ def calls(tokens: Sequence[Token]) -> Iterator[Call]:
 
 
 def without_clauses(names: Iterable[str], tree: exp.Expr) -> frozenset[str]:
-    """Of the names of calls in a query, those that are not words of its clauses, by its parse."""
+    """Of the names of calls in a query, those that are not words of its clauses, nor aliases before names of columns,
+    by its parse."""
     functions = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
-    return frozenset(name for name in names if name not in _CLAUSES or name in functions)
+    aliases = {alias.name.lower() for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns")}
+    return frozenset(name for name in names if name not in _CLAUSES | aliases or name in functions)
 
 
 def without_types(tokens: Sequence[Token]) -> list[Token]:

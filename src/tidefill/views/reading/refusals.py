@@ -20,7 +20,8 @@ from tidefill.views.reading.functions import (
     EXACT_AGGREGATES,
     GENERATORS,
     OF_ORDER,
-    PLACES,
+    ROW_MAKERS,
+    SETTLED,
     VOLATILE,
     VOLATILE_WITHOUT_ARGUMENTS,
     Call,
@@ -88,6 +89,9 @@ _TIME_WORDS = re.compile(r"(?i:now)|(?i:today|tomorrow|yesterday)(\s+[A-Z+-]\S*)
 def check_words(source: Source, tokens: Sequence[Token]) -> None:
     """What the words alone tell, before the parse."""
     _check_signs(source, tokens)
+    for before, token in itertools.pairwise(tokens):
+        if (before.word, token.word) == ("WINDOW", "("):
+            raise _refusal(source, _NOT_BY_ROWS, before)
     match [token.word for token in tokens[:3]]:
         case ["WITH", *_]:
             raise _refusal(source, _NOT_BY_ROWS, tokens[0])
@@ -118,7 +122,9 @@ def check_query(source: Source) -> frozenset[str]:
     for call in found:
         rule = _rule_of(call)
         if rule is _AGGREGATE:
-            rule = _BY_CHANCE if _is_by_chance(call) and not PLACES.fullmatch(call.last_name) else None
+            rule = _BY_CHANCE if _is_by_chance(call) and not SETTLED.fullmatch(call.last_name) else None
+        if rule is _GENERATOR and ROW_MAKERS.fullmatch(call.last_name):
+            rule = None
         if rule is not None:
             raise source.refusal(rule.fact, rule.hint, call.token.start, call.token.end)
     return frozenset(call.name for call in found)

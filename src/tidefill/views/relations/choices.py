@@ -5,6 +5,8 @@ the key of the input. VERIFY runs the user's own query, in which Spark would cho
 same key to that ORDER BY, and changes nothing else. It says so.
 
 Example: over `pa (k, g, x)` with the key k, VERIFY runs `row_number() OVER (PARTITION BY g ORDER BY x, pa.k)`.
+
+The same holds for aggregates that leave a choice open, such as `first(x)` (`aggregates.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tidefill.views.relations.aggregates import chosen, is_open, told
 from tidefill.views.relations.parts import shown_as
 from tidefill.views.relations.texts import HIDDEN, name
 from tidefill.views.relations.windows import written_out
@@ -36,7 +39,8 @@ NOTHING_OPEN = Settled()
 
 
 def placed(tree: exp.Expr) -> exp.Expr:
-    """The query with its WINDOW clauses written out, and with a number on each window, which copies of it keep."""
+    """The query with its WINDOW clauses written out, and with a number on each window and on each aggregate that leaves
+    a choice open, which copies of them keep."""
     tree = tree.copy()
     while (select := _with_clause(tree)) is not None:
         other = written_out(select)
@@ -44,36 +48,44 @@ def placed(tree: exp.Expr) -> exp.Expr:
             tree = other
         else:
             select.replace(other)
-    for place, window in enumerate(tree.find_all(exp.Window)):
-        window.meta[_PLACE] = place
+    for place, node in enumerate(_open(tree)):
+        node.meta[_PLACE] = place
     return tree
+
+
+def _open(tree: exp.Expr) -> list[exp.Expr]:
+    return [node for node in tree.walk() if isinstance(node, exp.Window) or is_open(node)]
 
 
 def _with_clause(tree: exp.Expr) -> exp.Select | None:
     return next((select for select in tree.find_all(exp.Select) if select.args.get("windows")), None)
 
 
-def place_of(window: exp.Expr) -> int:
-    """The number of a window, or of the one that it is a copy of."""
-    return int(window.meta[_PLACE])
+def place_of(node: exp.Expr) -> int:
+    """The number of a window or an aggregate, or of the one that it is a copy of."""
+    return int(node.meta[_PLACE])
 
 
 def settled(tree: exp.Expr, orders: Mapping[int, Sequence[exp.Column] | None]) -> Settled:
-    """The query of `placed` in which the windows at these places are ordered by these columns in the end; None: by
-    columns that cannot be named there."""
+    """The query of `placed` in which the windows and aggregates at these places take rows in the order of these columns
+    in the end; None: of columns that cannot be named there."""
     if not orders:
         return NOTHING_OPEN
     if any(columns is None for columns in orders.values()):
-        return Settled(reason="the order of equal rows in a window is that of a key which its query does not show")
+        return Settled(reason="the order of equal rows is that of a key which the query does not show where it matters")
     tree, notes = tree.copy(), list[str]()
-    for window in tree.find_all(exp.Window):
-        columns = orders.get(place_of(window))
+    for node in _open(tree):
+        columns = orders.get(place_of(node))
         if columns is None:
             continue
-        told = ", ".join(f"{column.table}.{column.name}".lstrip(".") for column in columns)
-        notes.append(f"rows that are equal in {shown_as(window.args['order'])} are ordered by {told}")
-        for column in columns:
-            window.args["order"].append("expressions", exp.Ordered(this=column.copy(), nulls_first=True))
+        names = [f"{column.table}.{column.name}".lstrip(".") for column in columns]
+        if isinstance(node, exp.Window):
+            notes.append(f"rows that are equal in {shown_as(node.args['order'])} are ordered by {', '.join(names)}")
+            for column in columns:
+                node.args["order"].append("expressions", exp.Ordered(this=column.copy(), nulls_first=True))
+        else:
+            notes.append(told(node, names))
+            node.replace(chosen(node, columns))
     return Settled(tree, tuple(dict.fromkeys(notes)))
 
 

@@ -9,7 +9,10 @@ from sqlglot import exp
 
 from tidefill.views.relations.relations import (
     Aggregate,
+    Constant,
     Filter,
+    FullJoin,
+    Generated,
     InnerJoin,
     LeftJoin,
     Matched,
@@ -36,6 +39,11 @@ class Copy:
                 return replace(
                     relation, occurrence=occurrence, columns=self._new(relation.columns), key=self._key(relation)
                 )
+            case Constant():
+                return replace(relation, columns=self._new(relation.columns))
+            case Generated():
+                child, call = self.relation(relation.child), self.expression(relation.call)
+                return Generated(child, call, self._new(relation.outputs), self._new(relation.own))
             case Filter():
                 return Filter(self.relation(relation.child), self.expression(relation.condition))
             case Project():
@@ -47,6 +55,10 @@ class Copy:
             case LeftJoin():
                 left, right = self.relation(relation.left), self.relation(relation.right)
                 return LeftJoin(left, right, self.expression(relation.on), self._key(relation))
+            case FullJoin():
+                left, right = self.relation(relation.left), self.relation(relation.right)
+                (tag,), nulls = self._new([relation.tag]), self._items(relation.nulls)
+                return FullJoin(left, right, self.expression(relation.on), tag, nulls)
             case Matched():
                 left, right = self.relation(relation.left), self.relation(relation.right)
                 return Matched(left, right, self.expression(relation.on), relation.negated)
@@ -76,3 +88,11 @@ class Copy:
 
     def expression(self, tree: Expr) -> Expr:
         return tree.copy().transform(lambda node: col(self.names[node.name]) if isinstance(node, exp.Column) else node)
+
+    def over(self, tree: Expr) -> Expr:
+        """The expression with the new names of those of its columns that have one."""
+        return tree.copy().transform(
+            lambda node: (
+                col(self.names[node.name]) if isinstance(node, exp.Column) and node.name in self.names else node
+            )
+        )

@@ -10,12 +10,16 @@ from tidefill.errors import BadSql
 from tidefill.views.reading.refusals import KNOWN
 from tidefill.views.relations.fields import fields_named
 from tidefill.views.relations.folding import has_aggregates, is_of_window
+from tidefill.views.relations.generators import is_generator, is_time_window
 from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.scope import Scope
 from tidefill.views.relations.texts import Expr, col
-from tidefill.views.relations.windows import ONLY_OVER, PARTS
+from tidefill.views.relations.windows import ONLY_OVER, PARTS, PICKS
 
-_IN_AGGREGATES = (*KNOWN, exp.Distinct, exp.Star, exp.Filter, exp.Where)
+_IN_AGGREGATES = (
+    *KNOWN, exp.Distinct, exp.Star, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.IgnoreNulls,
+    exp.RespectNulls,
+)  # fmt: skip
 
 
 def expression_of(tree: Expr, scope: Scope, *, aggregates: bool = False, windows: bool = False) -> Expr:
@@ -29,10 +33,13 @@ def expression_of(tree: Expr, scope: Scope, *, aggregates: bool = False, windows
     for node in tree.walk():
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             raise refused(tree, "a star stands inside of an expression", "Name the columns.")
+        if node is not tree and (is_generator(node) or is_time_window(node)):
+            hint = "Put it into a query in FROM, and use its column here."
+            raise refused(node, "a function that makes rows stands inside of an expression", hint)
         if isinstance(node, exp.Window) and not windows:
             hint = "Put it into a query in FROM, and use its column here."
             raise refused(node, "a window function stands outside of SELECT", hint)
-        if isinstance(node, ONLY_OVER) and not is_of_window(node):
+        if isinstance(node, ONLY_OVER) and not is_of_window(node) and not (aggregates and isinstance(node, PICKS)):
             hint = "Write OVER (PARTITION BY ... ORDER BY ...) after it, or use min or max."
             raise refused(node, "the function depends on the order of the rows", hint)
         in_window = isinstance(node, PARTS) and node.find_ancestor(exp.Window) is not None

@@ -11,11 +11,18 @@ from tidefill.views.relations.texts import Expr, Item, col
 
 
 class Folded:
-    """Replaces groups and aggregates in expressions by columns, and gathers the aggregates."""
+    """Replaces groups and aggregates in expressions by columns, and gathers the aggregates. `grouping`: what a node
+    stands for that is a call of grouping() or grouping_id(); None for others."""
 
-    def __init__(self, groups: Sequence[Item], fresh: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Item],
+        fresh: Callable[[str], str],
+        grouping: Callable[[exp.Expr], Expr | None] = lambda node: None,
+    ) -> None:
         self._groups = groups
         self._fresh = fresh
+        self._grouping = grouping
         self.aggregates: list[Item] = []
 
     def __call__(self, tree: Expr) -> Expr:
@@ -24,6 +31,8 @@ class Folded:
     def _column(self, node: exp.Expr) -> exp.Expr:
         if is_of_window(node):
             return node
+        if (meant := self._grouping(node)) is not None:
+            return meant
         for column, value in (*self._groups, *self.aggregates):
             if node == value:
                 return col(column)
@@ -37,7 +46,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether this very node is a function of many rows that gives one value for all of them."""
     if is_of_window(node):
         return False
-    if isinstance(node, exp.Filter):
+    if isinstance(node, exp.Filter | exp.WithinGroup):
         return True
     if isinstance(node, exp.Anonymous):
         return AGGREGATES.fullmatch(node.name.lower()) is not None
@@ -46,7 +55,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def is_of_window(node: exp.Expr) -> bool:
     """Whether it is the function before an OVER."""
-    while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+    while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 

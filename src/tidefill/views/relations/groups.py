@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from tidefill.errors import BadSql
+from tidefill.views.relations.apart import apart, filled
 from tidefill.views.relations.expressions import expression_of
 from tidefill.views.relations.folding import Folded, has_aggregates
+from tidefill.views.relations.grouping_sets import Expanded, Groupings, expanded, groupings
 from tidefill.views.relations.keys import reads_only
 from tidefill.views.relations.naming import Names
-from tidefill.views.relations.parts import GROUPING_SETS, refuse_others, refused, shown_as
+from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.relations import Aggregate, Filter, Relation
 from tidefill.views.relations.scope import Scope
-from tidefill.views.relations.subqueries import apart, filled
-from tidefill.views.relations.texts import Expr, Item, columns_in, number
+from tidefill.views.relations.texts import HIDDEN, Expr, Item, columns_in, number
+
+_ITEM = f"{HIDDEN}item:"  # before the name of an item, in place of which its value will stand
 
 # Joins a relation with a subquery that stands for a value: the joined rows, and the value in them. The last argument
 # says what columns of FROM are called in a row of groups.
@@ -34,18 +37,29 @@ class Grouped:
 
 
 def grouped(
-    tree: exp.Select, relation: Relation, scope: Scope, items: Sequence[tuple[str, Expr]], names: Names, join: Joining
+    tree: exp.Select,
+    relation: Relation,
+    scope: Scope,
+    items: Sequence[tuple[str, Expr]],
+    names: Names,
+    join: Joining,
+    settle: Callable[[Expr], Expr],
+    more: Sequence[Expr] = (),
 ) -> Grouped:
-    """The groups of a query that HAVING keeps. Raises BadSql or UnsupportedQuery."""
-    groups = _named(_groups(tree, scope, items), names)
-    folded = Folded(groups, names.fresh)
+    """The groups of a query that HAVING keeps. `settle`: makes the choices that aggregates in HAVING leave open.
+    `more`: what the rows are grouped by beside the groups of the query. Raises BadSql or UnsupportedQuery."""
+    found = _groupings(tree, scope, items)
+    groups = _named((*found.values, *more), names)
+    rows = expanded(relation, found, groups, names) if found.several else Expanded(relation, tuple(groups))
+    folded = Folded(groups, names.fresh, rows.grouping)
     outputs = [(name, folded(value)) for name, value in items]
     having, queries = _having(tree, scope, items)
+    having = settle(having) if having is not None else None
     if having is not None and having.find(exp.Window) is not None:
         raise BadSql("HAVING has a window function", detail=shown_as(having))
     kept = folded(having) if having is not None else None
-    aggregates = folded.aggregates if groups else [(names.fresh("one"), number(0)), *folded.aggregates]
-    aggregate = Aggregate(relation, tuple(groups), tuple(aggregates))
+    aggregates = folded.aggregates if rows.items else [(names.fresh("one"), number(0)), *folded.aggregates]
+    aggregate = Aggregate(rows.relation, rows.items, tuple(aggregates))
     for value in [*(value for _, value in outputs), *([kept] if kept is not None else [])]:
         if not reads_only(value, aggregate.columns):
             raise BadSql("a column is neither in GROUP BY nor in an aggregate function", detail=shown_as(value))
@@ -68,22 +82,29 @@ def _named(values: Iterable[Expr], names: Names) -> list[Item]:
     return groups
 
 
-def _groups(tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Iterator[Expr]:
+def _groupings(tree: exp.Select, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Groupings:
+    """What GROUP BY groups by, in one way or in several."""
     clause = tree.args.get("group")
     if clause is None:
-        return
-    refuse_others(clause, {"expressions"})
-    for group in clause.expressions:
-        if isinstance(group, exp.Rollup | exp.Cube | exp.GroupingSets):
-            raise refused(group, *GROUPING_SETS)
-        if has_aggregates(group):
-            raise BadSql("GROUP BY has an aggregate function", detail=shown_as(group))
-        value = _group(group.unnest(), scope, items)
-        if isinstance(value, exp.Literal) or not set(columns_in(value)):
-            raise refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
-        if has_aggregates(value) or value.find(exp.Window) is not None:
-            raise BadSql("GROUP BY has an aggregate or a window function", detail=shown_as(group))
-        yield value
+        return Groupings((), ((),), several=False)
+    refuse_others(clause, {"expressions", "rollup", "cube", "grouping_sets"})
+    found = groupings(clause, lambda group: _value(group, scope, items))
+    if found is None:
+        values = tuple(_value(group, scope, items) for group in clause.expressions)
+        return Groupings(values, (values,), several=False)
+    return found
+
+
+def _value(group: Expr, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr:
+    """What an expression in GROUP BY means."""
+    if has_aggregates(group):
+        raise BadSql("GROUP BY has an aggregate function", detail=shown_as(group))
+    value = _group(group.unnest(), scope, items)
+    if isinstance(value, exp.Literal) or not set(columns_in(value)):
+        raise refused(group, "a group is a constant", "Leave it out of GROUP BY: it is the same for all rows.")
+    if has_aggregates(value) or value.find(exp.Window) is not None:
+        raise BadSql("GROUP BY has an aggregate or a window function", detail=shown_as(group))
+    return value
 
 
 def _group(tree: Expr, scope: Scope, items: Sequence[tuple[str, Expr]]) -> Expr:
@@ -108,10 +129,17 @@ def _having(
     if clause is None:
         return None, {}
     condition, queries = apart(clause.this, 0)
-    for match in condition.find_all(exp.In, exp.Exists):
-        if isinstance(match, exp.Exists) or match.args.get("query") is not None:
-            hint = "Put the groups into a query in FROM, and IN or EXISTS into WHERE around it."
-            raise refused(clause, "HAVING has IN or EXISTS with a subquery", hint)
+    if any(isinstance(query, exp.In | exp.Exists) for query in queries.values()):
+        hint = "Put the groups into a query in FROM, and IN or EXISTS into WHERE around it."
+        raise refused(clause, "HAVING has IN or EXISTS with a subquery", hint)
+    return by_items(condition, scope, items, "HAVING"), queries
+
+
+def by_items(
+    condition: Expr, scope: Scope, items: Sequence[tuple[str, Expr]], clause: str, *, windows: bool = False
+) -> Expr:
+    """A condition on what SELECT gives: a name in it is a column of FROM, or an item that has the name by AS.
+    UnsupportedQuery if it is both, and they differ."""
     given = {name.casefold(): value for name, value in items if name}
 
     def meant(node: exp.Expr) -> exp.Expr:
@@ -119,10 +147,14 @@ def _having(
         if name not in given:
             return node
         if scope.has(name) and given[name] != scope.resolved(node):
-            raise refused(node, f"{name} in HAVING has two meanings", "Give the item another name with AS.")
-        return exp.Placeholder(this=name)
+            raise refused(node, f"{name} in {clause} has two meanings", "Give the item another name with AS.")
+        return exp.Placeholder(this=f"{_ITEM}{name}")
 
-    resolved = expression_of(condition.transform(meant), scope, aggregates=True)
+    resolved = expression_of(condition.transform(meant), scope, aggregates=True, windows=windows)
     return resolved.transform(
-        lambda node: given[node.this].copy() if isinstance(node, exp.Placeholder) and node.this not in queries else node
-    ), queries
+        lambda node: (
+            given[node.this.removeprefix(_ITEM)].copy()
+            if isinstance(node, exp.Placeholder) and node.this.startswith(_ITEM)
+            else node
+        )
+    )

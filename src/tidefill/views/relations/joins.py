@@ -9,8 +9,20 @@ from tidefill.views.relations import keys
 from tidefill.views.relations.copies import Copy
 from tidefill.views.relations.keys import reads_only
 from tidefill.views.relations.naming import Names
-from tidefill.views.relations.relations import Filter, InnerJoin, LeftJoin, Matched, Project, Relation, Union
+from tidefill.views.relations.relations import (
+    Filter,
+    FullJoin,
+    InnerJoin,
+    LeftJoin,
+    Matched,
+    Project,
+    Relation,
+    Union,
+    scans,
+)
 from tidefill.views.relations.texts import Expr, Item, both, col, number, plain
+
+_COPIED_MAX = 4  # occurrences that a FULL JOIN reads twice, so that its chunks are appended; of more, each is read once
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +79,7 @@ def _outer(left: Relation, join: Joined, names: Names) -> Relation:
         case "right":
             return _left(right, left, on, names)
         case "full":
-            full = _full(left, right, on, names)
+            full = _full(left, right, on, names) if _are_few(left, right) else _full_once(left, right, on, names)
             return Project(full, (*plain(full.columns), *join.items), full.key) if join.items else full
     raise AssertionError(join.kind)
 
@@ -75,6 +87,16 @@ def _outer(left: Relation, join: Joined, names: Names) -> Relation:
 def _left(left: Relation, right: Relation, on: Expr, names: Names) -> LeftJoin:
     own = () if keys.determines(left, right, on, names.types) else right.key
     return LeftJoin(left, right, on, (*left.key, *own))
+
+
+def _are_few(left: Relation, right: Relation) -> bool:
+    return len([*scans(left), *scans(right)]) <= _COPIED_MAX
+
+
+def _full_once(left: Relation, right: Relation, on: Expr, names: Names) -> FullJoin:
+    """With each of the two once: copies within copies would double with every FULL JOIN of a query."""
+    nulls: list[Item] = [(column, names.null(column)) for column in left.columns]
+    return FullJoin(left, right, on, names.fresh("part"), tuple(nulls))
 
 
 def _full(left: Relation, right: Relation, on: Expr, names: Names) -> Relation:

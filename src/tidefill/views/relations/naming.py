@@ -24,6 +24,14 @@ class Names:
         self._taken.add(name.casefold())
         return name
 
+    def taken(self) -> tuple[frozenset[str], dict[str, str]]:
+        """What is taken now, to come back to it."""
+        return frozenset(self._taken), dict(self.types)
+
+    def give_back(self, taken: tuple[frozenset[str], dict[str, str]]) -> None:
+        """Forget what was taken since then."""
+        self._taken, self.types = set(taken[0]), dict(taken[1])
+
     def null(self, column: str) -> Expr:
         """In place of what the column holds."""
         kind = self.types.get(column)

@@ -82,6 +82,26 @@ class LeftJoin:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class FullJoin:
+    """Each row of either one with those of the other one, or with NULL. `tag` is 0 for rows that have a left one, and 1
+    for right rows that match nothing. `nulls`: what such a row has in place of the columns of the left one."""
+
+    left: Relation
+    right: Relation
+    on: Expr
+    tag: str
+    nulls: tuple[Item, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.tag, *self.left.columns, *self.right.columns)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.tag, *self.left.key, *self.right.key)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Matched:
     """The rows of the left one for which the right one has a row, or, if `negated`, has none."""
 
@@ -134,6 +154,37 @@ class Windowed:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Generated:
+    """Each row with what a function makes of it, as often as it makes something. `outputs`: the columns that it makes;
+    `own`: those of them that tell rows apart that are made of one row."""
+
+    child: Relation
+    call: Expr
+    outputs: tuple[str, ...]
+    own: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, *self.outputs)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (*self.child.key, *self.own)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Constant:
+    """Rows that the query itself has, and that never change. The first column is their number."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Expr, ...], ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.columns[:1]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Union:
     """All rows of all of them, which have the same columns; the key tells which one a row is from."""
 
@@ -145,19 +196,32 @@ class Union:
         return self.children[0].columns
 
 
-Relation: TypeAlias = Scan | Filter | Project | InnerJoin | LeftJoin | Matched | Aggregate | Windowed | Union
+Relation: TypeAlias = (
+    Scan
+    | Constant
+    | Filter
+    | Project
+    | Generated
+    | InnerJoin
+    | LeftJoin
+    | FullJoin
+    | Matched
+    | Aggregate
+    | Windowed
+    | Union
+)
 
 
 def below(relation: Relation) -> tuple[Relation, ...]:
     """What it is made from."""
     match relation:
-        case Scan():
+        case Scan() | Constant():
             return ()
-        case Filter() | Project() | Aggregate() | Windowed():
+        case Filter() | Project() | Generated() | Aggregate() | Windowed():
             return (relation.child,)
         case InnerJoin():
             return relation.inputs
-        case LeftJoin() | Matched():
+        case LeftJoin() | FullJoin() | Matched():
             return (relation.left, relation.right)
         case Union():
             return relation.children
@@ -195,15 +259,17 @@ def _named(relation: Relation) -> Iterator[str]:
 
 def _expressions(relation: Relation) -> Iterator[Expr]:
     match relation:
-        case Scan() | Union():
+        case Scan() | Constant() | Union():
             return
+        case Generated():
+            yield relation.call
         case Filter():
             yield relation.condition
         case Project():
             yield from (value for _, value in relation.items)
         case InnerJoin():
             yield from relation.conditions
-        case LeftJoin() | Matched():
+        case LeftJoin() | FullJoin() | Matched():
             yield relation.on
         case Aggregate():
             yield from (value for _, value in (*relation.groups, *relation.aggregates))
@@ -218,11 +284,13 @@ def _reading(relation: Relation, columns: Collection[str]) -> Relation:
             return replace(
                 relation, columns=tuple(column for column, _ in kept), sources=tuple(source for _, source in kept)
             )
-        case Filter() | Project() | Aggregate() | Windowed():
+        case Constant():
+            return relation
+        case Filter() | Project() | Generated() | Aggregate() | Windowed():
             return replace(relation, child=_reading(relation.child, columns))
         case InnerJoin():
             return replace(relation, inputs=tuple(_reading(part, columns) for part in relation.inputs))
-        case LeftJoin() | Matched():
+        case LeftJoin() | FullJoin() | Matched():
             left, right = _reading(relation.left, columns), _reading(relation.right, columns)
             return replace(relation, left=left, right=right)
         case Union():

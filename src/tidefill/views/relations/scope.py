@@ -14,11 +14,13 @@ from tidefill.views.relations.texts import HIDDEN, Expr, col
 @dataclass(frozen=True, slots=True)
 class Source:
     """Something in FROM: the alias it goes by, and its columns by the names that the query may use. `merged`: those
-    that USING put into one with others, and that are found only with the alias before them; in small letters."""
+    that USING put into one with others, and that are found only with the alias before them; in small letters.
+    `starred`: whether a star shows them."""
 
     alias: str
     columns: tuple[tuple[str, str], ...]
     merged: frozenset[str] = frozenset()
+    starred: bool = True
 
     def find(self, written: str) -> list[str]:
         return [inner for shown, inner in self.columns if shown.casefold() == written.casefold()]
@@ -52,7 +54,7 @@ class Scope:
             (shown, inner)
             for source in chosen
             for shown, inner in source.columns
-            if not shown.startswith(HIDDEN) and shown.casefold() not in source.merged
+            if source.starred and not shown.startswith(HIDDEN) and shown.casefold() not in source.merged
         )
 
     def has(self, written: str) -> bool:

@@ -51,7 +51,12 @@ def both(conditions: Iterable[Expr]) -> Expr:
 
 def same(left: Expr, right: Expr) -> Expr:
     """Equal, NULL to NULL."""
-    return exp.NullSafeEQ(this=left, expression=right)
+    return exp.NullSafeEQ(this=_enclosed(left), expression=_enclosed(right))
+
+
+def _enclosed(value: Expr) -> Expr:
+    """In parentheses if it is an operator, which may bind less than an equality does."""
+    return exp.paren(value, copy=False) if isinstance(value, exp.Binary | exp.Unary | exp.Predicate) else value
 
 
 def not_(condition: Expr) -> Expr:
@@ -105,6 +110,27 @@ def select(
     if having is not None:
         query.set("having", exp.Having(this=having.copy()))
     return query
+
+
+def generating(query: exp.Select, call: Expr, outputs: Sequence[str]) -> exp.Select:
+    """With the columns that a function makes, which may give several rows for one."""
+    names = [name(output) for output in outputs]
+    made = exp.Alias if len(names) == 1 else exp.Aliases
+    named = {"alias": names[0]} if len(names) == 1 else {"expressions": names}
+    query.append("expressions", made(this=call.copy(), **named))
+    return query
+
+
+def constants(columns: Sequence[str], rows: Sequence[Sequence[Expr]]) -> exp.Values:
+    """A source with these rows."""
+    listed = [exp.Tuple(expressions=[value.copy() for value in row]) for row in rows]
+    alias = exp.TableAlias(this=name(f"{HIDDEN}values"), columns=[name(column) for column in columns])
+    return exp.Values(expressions=listed, alias=alias)
+
+
+def called(function: str, *arguments: Expr) -> Expr:
+    """A call of a function of Spark's."""
+    return exp.Anonymous(this=function, expressions=list(arguments))
 
 
 def _item(column: str, value: Expr) -> Expr:

@@ -25,6 +25,9 @@ _FIRST, _LAST = (exp.First, exp.FirstValue), (exp.Last, exp.LastValue)
 _OF_FRAMES = (*_FIRST, *_LAST, exp.NthValue)
 _OF_ORDER = (*_RANKS, exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 _AGGREGATES = (exp.Sum, exp.Count, exp.Avg, exp.Min, exp.Max)
+PICKS = (*_FIRST, *_LAST)
+"""Functions of the order that may be aggregates as well."""
+
 ONLY_OVER = (*_OF_FRAMES, *_OF_ORDER)
 """Functions that depend on the order of rows."""
 
@@ -120,11 +123,8 @@ def sums_of(relation: Windowed) -> list[Item]:
 
 
 def _partition(window: exp.Window) -> tuple[Expr, ...]:
-    values = tuple(value for value in window.args.get("partition_by") or () if set(columns_in(value)))
-    if not values:
-        hint = "Write PARTITION BY columns, or compute it where the view is read."
-        raise refused(window, "a window has no PARTITION BY: each change would compute all rows anew", hint)
-    return values
+    """None if all rows are one partition: then each change computes all of them anew."""
+    return tuple(value for value in window.args.get("partition_by") or () if set(columns_in(value)))
 
 
 def _ordered(window: exp.Window, key: Sequence[str]) -> tuple[exp.Window, tuple[str, ...]]:

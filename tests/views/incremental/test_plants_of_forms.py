@@ -1,0 +1,137 @@
+"""Each rule of the forms that came later, broken on purpose: the query that is about it must show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from tests.views.incremental.history import is_noticed
+from tests.views.incremental.queries import DIRECTED
+from tests.views.incremental.world import connected
+from tidefill.views.plan import changes, drivers
+from tidefill.views.plan.changes import Changes
+from tidefill.views.relations import generators, lower, sets, subqueries, texts
+from tidefill.views.relations.grouping_sets import Groupings
+from tidefill.views.relations.relations import FullJoin, Generated, LeftJoin, Relation
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with connected() as made:
+        yield made
+
+
+def _right_rows_always_match(patch: pytest.MonkeyPatch) -> None:
+    def matched(self: Changes, relation: FullJoin) -> exp.Query:
+        self._parts[id(relation)] = LeftJoin(relation.left, relation.right, relation.on, ()), None  # type: ignore[assignment]
+        delta = self.delta(self._parts[id(relation)][0])
+        items = [(relation.tag, texts.number(0)), *texts.plain(relation.columns[1:]), *changes._WEIGHTED]
+        return texts.select(items, texts.table(delta))
+
+    patch.setattr(Changes, "_delta_of_full", matched)
+
+
+def _every_row_qualifies(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lower, "by_items", lambda *arguments, **named: exp.true())
+
+
+def _having_does_not_matter(patch: pytest.MonkeyPatch) -> None:
+    without = subqueries.without_groups
+    patch.setattr(subqueries, "without_groups", lambda tree: without(subqueries._without(tree, "having")))
+
+
+def _no_time_is_a_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(generators, "Filter", lambda child, condition: child)
+
+
+def _rows_of_one_row_are_one(patch: pytest.MonkeyPatch) -> None:
+    for module in (generators, sets):
+        patch.setattr(module, "Generated", lambda child, call, outputs, own: Generated(child, call, outputs, ()))
+
+
+def _every_grouping_has_all_groups(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Groupings, "having", lambda self, value: list(range(len(self.sets))))
+
+
+def _choices_stay_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lower, "with_choices", lambda tree, choose: tree)
+
+
+def _the_left_side_counts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sets, "_times", lambda tree, left, right: left)
+
+
+def _in_is_never_unknown(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(subqueries, "_in_mark", lambda count, nulls, value: subqueries._above_zero(count))
+
+
+def _constants_come_with_each_chunk(patch: pytest.MonkeyPatch) -> None:
+    together = drivers._together
+
+    def appended(parts: Sequence[drivers.Drivers]) -> drivers.Drivers:
+        return together([replace(one, appends=True) for one in parts])
+
+    patch.setattr(drivers, "_together", appended)
+
+
+def _what_was_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def now(self: Changes, relation: Relation, rows: Callable[[changes.At], exp.Select]) -> exp.Query:
+        half = self.statement.step("half", rows("new"))
+        return texts.select([*texts.plain(relation.columns), (texts.WEIGHT, texts.number(1))], texts.table(half))
+
+    patch.setattr(Changes, "_halves", now)
+
+
+def _one_common_column_will_do(patch: pytest.MonkeyPatch) -> None:
+    common = lower._common
+    patch.setattr(lower, "_common", lambda left, right: common(left, right)[:1])
+
+
+def _names_do_not_matter(patch: pytest.MonkeyPatch) -> None:
+    renamed = lower._renamed
+    patch.setattr(lower, "_renamed", lambda shown, alias: renamed(tuple(reversed(shown)), alias) if alias else shown)
+
+
+def _nothing_made_is_nothing_kept(patch: pytest.MonkeyPatch) -> None:
+    made = generators.generated
+    patch.setattr(lower, "generated", lambda call, given, names, outer=False: made(call, given, names))
+
+
+PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
+    "right rows of a full join always match": (_right_rows_always_match, ("full joins", "full joins, USING")),
+    "QUALIFY keeps every row": (_every_row_qualifies, ("QUALIFY", "QUALIFY by name", "QUALIFY of groups")),
+    "HAVING in EXISTS does not matter": (_having_does_not_matter, ("EXISTS with groups",)),
+    "a row without a time is in a time window": (_no_time_is_a_time, ("time window", "time windows that overlap")),
+    "rows that are made of one row are one": (
+        _rows_of_one_row_are_one,
+        ("explode", "posexplode", "time windows that overlap", "EXCEPT ALL"),
+    ),
+    "no grouping leaves a group out": (_every_grouping_has_all_groups, ("ROLLUP", "GROUPING SETS", "CUBE")),
+    "aggregates take rows as they come": (
+        _choices_stay_open,
+        ("collect_list", "listagg", "first and last of groups"),
+    ),
+    "ALL counts the left side only": (_the_left_side_counts, ("EXCEPT ALL", "INTERSECT ALL")),
+    "IN is never unknown": (_in_is_never_unknown, ("NOT IN under OR",)),
+    "a constant comes with each chunk": (_constants_come_with_each_chunk, ("UNION with a constant",)),
+    "windows over all rows forget what was": (_what_was_is_forgotten, ("windows over all rows",)),
+    "NATURAL JOIN goes by one column": (_one_common_column_will_do, ("NATURAL JOIN",)),
+    "names of an alias are in another order": (_names_do_not_matter, ("WITH, columns named", "alias with columns")),
+    "OUTER keeps no row": (_nothing_made_is_nothing_kept, ("LATERAL VIEW",)),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_broken_rule_is_noticed(
+    plant: str, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in, names = PLANTS[plant]
+    put_in(monkeypatch)
+    for name in names:
+        assert is_noticed(DIRECTED[name], connection), f"{name} does not notice that {plant}"
