@@ -1,8 +1,8 @@
-"""A global unique index over a partitioned table under writers, by both methods, against what PostgreSQL offers itself:
-CREATE UNIQUE INDEX CONCURRENTLY over a copy that is not partitioned; and against the way by hand (a trigger, then
-INSERT ... SELECT).
+"""A global unique index over a partitioned table under writers, by both methods and all ways to sort, against what
+PostgreSQL offers itself: CREATE UNIQUE INDEX CONCURRENTLY over a copy that is not partitioned; and against the way by
+hand (a trigger, then INSERT ... SELECT). Spark is up before anything is measured.
 
-    make bench-index              # ROWS=2000000,10000000 WRITES_PER_S=300 ROUNDS=3
+    make bench-index              # ROWS=2000000,10000000 WRITES_PER_S=300 ROUNDS=3 WAYS="sort = spark,initput"
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,18 @@ from tidefill.local.postgres import LocalPostgres, local_postgres
 ROWS = [int(text) for text in os.environ.get("ROWS", "2000000,10000000").split(",")]
 WRITES_PER_S = int(os.environ.get("WRITES_PER_S", "300"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
+ONLY = [text for text in os.environ.get("WAYS", "").split(",") if text]
 PARTITIONS = 8
 BEFORE_S = 5.0
 LOOKUPS = 200
 RESULTS = Path(__file__).parent / "RESULTS-index.md"
 ROW = "n, mod(n, 8)::int, 'user' || md5(n::text), mod(n, 1000)"
 HEAD = (
-    "rows", "way", "seconds", "ratio", "CPU-s of the server", "ratio", "log, MB", "size, MB", "writers before",
-    "writers during", "lookup, ms",
+    "rows", "way", "seconds", "ratio", "fill and key / merge / validation", "CPU-s of the server", "ratio",
+    "before validation", "ratio", "log, MB", "size, MB", "writers before", "writers during", "lookup, ms",
 )  # fmt: skip
+SAMPLE_S = 0.1
+FILLED, MERGED = "BACKFILLING -> ", "MERGING -> VALIDATING"
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "maintenance_work_mem": "256MB"}
 
 
@@ -78,15 +82,46 @@ class Writer(threading.Thread):
         return taken
 
 
+class Cpu(threading.Thread):
+    """Notes all the time how many seconds of a core the server has taken."""
+
+    def __init__(self, server: LocalPostgres) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._stopped = threading.Event()
+        self._noted: list[tuple[float, float]] = []
+
+    def run(self) -> None:
+        """Until told to stop."""
+        while True:
+            self._noted.append((time.time(), server_cpu_s(self._server)))
+            if self._stopped.wait(SAMPLE_S):
+                return
+
+    def stop(self) -> None:
+        """After the last note."""
+        self._stopped.set()
+        self.join()
+        self._noted.append((time.time(), server_cpu_s(self._server)))
+
+    def upto(self, at_s: float) -> float:
+        """Seconds of a core from the first note to that time."""
+        first = self._noted[0][1]
+        return max((cpu for noted_s, cpu in self._noted if noted_s <= at_s), default=first) - first
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One way to an index. `server_s`: seconds of a core of the server; `wal`: bytes of its log; `size`: of entries and
-    key; `stall`: how long the writers' transactions took, before and during."""
+    """One way to an index. `parts`: seconds of fill and key, of merge, and of validation, if they are known.
+    `server_s`: seconds of a core of the server; `built_s`: of them before the validation; `wal`: bytes of its log;
+    `size`: of entries and key; `before`, `during`: how long the writers' transactions took."""
 
     way: str
     rows: int
     s: float
+    parts: tuple[float, ...]
     server_s: float
+    built_s: float
     wal: int
     size: int
     before: Latency
@@ -149,17 +184,31 @@ def measure(way: str, server: LocalPostgres, engine: Engine, rows: int, build: B
         with writing(server, rows) as writer:
             time.sleep(BEFORE_S)
             before = writer.since_last()
-            wal, cpu, began_s = wal_position(shop), server_cpu_s(server), time.monotonic()
+            cpu = Cpu(server)
+            cpu.start()
+            wal, began_s = wal_position(shop), time.time()
             size = build(server, shop, engine)
-            took_s, during = time.monotonic() - began_s, writer.since_last()
-            wal, cpu = wal_position(shop) - wal, server_cpu_s(server) - cpu
+            ended_s, during = time.time(), writer.since_last()
+            cpu.stop()
+            wal = wal_position(shop) - wal
         found = shop.execute(size).fetchone()
         lookup_ms = lookup(shop, rows) if way.startswith("tidefill") else 0.0
+        times = [began_s, *turned(engine), ended_s]
+        parts = tuple(after - before for before, after in pairwise(times)) if len(times) == 4 else ()
+        built_s = cpu.upto(times[-2] if parts else ended_s)
         for job in engine.jobs():
             job.drop()
         engine.run_once()
         bytes_of = int(found[0]) if found else 0
-        return Measured(way, rows, took_s, cpu, wal, bytes_of, before, during, lookup_ms)
+        return Measured(
+            way, rows, ended_s - began_s, parts, cpu.upto(ended_s), built_s, wal, bytes_of, before, during, lookup_ms
+        )
+
+
+def turned(engine: Engine) -> list[float]:
+    """When the job had filled all entries and built their key, and when it began to validate them."""
+    events = [event for job in engine.jobs() for event in job.events()]
+    return [at_s for words in (FILLED, MERGED) for at_s, text in events if text.startswith(words)][:2]
 
 
 def lookup(shop: psycopg.Connection[Any], rows: int) -> float:
@@ -172,11 +221,11 @@ def lookup(shop: psycopg.Connection[Any], rows: int) -> float:
     return statistics.median(taken)
 
 
-def by_tidefill(method: str) -> Build:
+def by_tidefill(method: str, sort: str) -> Build:
     """A global index."""
 
     def build(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine) -> str:
-        engine.create_index("by_email", "shop.orders", "email", unique=True, method=method).wait(3600)
+        engine.create_index("by_email", "shop.orders", "email", unique=True, method=method, sort=sort).wait(3600)
         return (
             "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE n.nspname = 'tidefill' AND c.relkind = 'r' AND c.relname LIKE 'ix%'"
@@ -210,8 +259,11 @@ def by_hand(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine
 
 WAYS: tuple[tuple[str, Build, bool], ...] = (
     ("CREATE UNIQUE INDEX CONCURRENTLY, no partitions", concurrently, False),
-    ("tidefill, bulk", by_tidefill("bulk"), True),
-    ("tidefill, initput", by_tidefill("initput"), True),
+    ("tidefill, bulk, sort = server", by_tidefill("bulk", "server"), True),
+    ("tidefill, bulk, sort = spark", by_tidefill("bulk", "spark"), True),
+    ("tidefill, bulk, sort = none", by_tidefill("bulk", "none"), True),
+    ("tidefill, initput, sorted batches", by_tidefill("initput", "server"), True),
+    ("tidefill, initput, sort = none", by_tidefill("initput", "none"), True),
     ("by hand: trigger, INSERT ... SELECT", by_hand, True),
 )
 
@@ -231,15 +283,33 @@ def page(found: list[Measured]) -> str:
             mine = [one for one in found if one.rows == rows and one.way == way]
             if not mine:
                 continue
-            s, base_s = (statistics.median(one.s for one in group) for group in (mine, base))
-            cpu, base_cpu = (statistics.median(one.server_s for one in group) for group in (mine, base))
-            middle = sorted(mine, key=lambda one: one.s)[len(mine) // 2]
-            look = f"{middle.lookup_ms:.2f}" if middle.lookup_ms else ""
-            lines.append(
-                f"| {rows:,} | {way} | {s:.1f} | {s / base_s:.1f} | {cpu:.1f} | {cpu / max(base_cpu, 0.01):.1f} | "
-                f"{middle.wal / 1e6:,.0f} | {middle.size / 1e6:,.0f} | {middle.before} | {middle.during} | {look} |"
-            )
+            lines.append(line(mine, base))
     return "\n".join([*lines, ""])
+
+
+def line(mine: list[Measured], base: list[Measured]) -> str:
+    """One way, against CONCURRENTLY."""
+    s, base_s = (statistics.median(one.s for one in group) for group in (mine, base))
+    cpu, base_cpu = (statistics.median(one.server_s for one in group) for group in (mine, base))
+    built = statistics.median(one.built_s for one in mine)
+    middle = sorted(mine, key=lambda one: one.s)[len(mine) // 2]
+    parts = " / ".join(f"{part:.1f}" for part in middle.parts)
+    look = f"{middle.lookup_ms:.2f}" if middle.lookup_ms else ""
+    return (
+        f"| {middle.rows:,} | {middle.way} | {s:.1f} | {s / base_s:.1f} | {parts} | "
+        f"{cpu:.1f} | {cpu / max(base_cpu, 0.01):.1f} | {built:.1f} | {built / max(base_cpu, 0.01):.1f} | "
+        f"{middle.wal / 1e6:,.0f} | {middle.size / 1e6:,.0f} | {middle.before} | {middle.during} | {look} |"
+    )
+
+
+def warm_up(server: LocalPostgres, engine: Engine) -> None:
+    """Start Spark and its workers, and have Java read its classes."""
+    with psycopg.connect(server.url(), autocommit=True) as shop:
+        make_table(shop, 10_000, partitioned=True)
+        by_tidefill("bulk", "spark")(server, shop, engine)
+    for job in engine.jobs():
+        job.drop()
+    engine.run_once()
 
 
 def main() -> None:
@@ -250,9 +320,12 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         connect(None, f"{folder}/lake", f"{folder}/store", {"shop": server.url()}) as engine,
     ):
+        warm_up(server, engine)
         for rows in ROWS:
             for number in range(ROUNDS):
                 for way, build, partitioned in WAYS:
+                    if ONLY and way != WAYS[0][0] and not any(word in way for word in ONLY):
+                        continue
                     found.append(measure(way, server, engine, rows, build, partitioned=partitioned))
                     print(f"round {number + 1}: {found[-1].way}, {rows:,} rows: {found[-1].s:.1f} s", flush=True)
     text = page(found)

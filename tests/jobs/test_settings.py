@@ -12,6 +12,7 @@ from tidefill.jobs.settings import (
     OF_INDEX_ALONE,
     OF_SERVER_LOG,
     changed_settings,
+    check_altered,
     check_use,
     is_full,
     settings_of_view,
@@ -46,13 +47,29 @@ def test_another_word_is_refused() -> None:
 
 def test_what_is_set_of_an_index() -> None:
     check_use(INDEX, OF_INDEX)
-    for name in (*OF_SERVER_LOG, "target_lag", "parallelism"):
+    for name in (*OF_SERVER_LOG, "target_lag"):
         with pytest.raises(InvalidSetting, match=f"{name} cannot be set of an index"):
             check_use(INDEX, (name,))
     for other in (REPLICA, ORDERS, VIEW, JOIN, FULL):
         for name in OF_INDEX_ALONE:
             with pytest.raises(InvalidSetting, match="is for indexes"):
                 check_use(other, (name,))
+
+
+@pytest.mark.parametrize(("given", "sort"), [("spark", "spark"), ("SERVER", "server"), (None, "none")])
+def test_who_sorts_an_index(given: object, sort: str) -> None:
+    assert changed_settings(Settings(), {"sort": given}).sort == sort
+
+
+def test_what_cannot_be_changed_of_an_index() -> None:
+    with pytest.raises(InvalidSetting, match="sort is"):
+        changed_settings(Settings(), {"sort": "quick"})
+    with pytest.raises(InvalidSetting, match="when an index is created"):
+        check_altered(INDEX, Settings(sort="spark"), {"sort": "server"})
+    check_altered(INDEX, Settings(sort="spark"), {"parallelism": 2})
+    for sort in ("", "server"):
+        with pytest.raises(InvalidSetting, match="parallelism is for indexes with sort = spark"):
+            check_altered(INDEX, Settings(sort=sort), {"parallelism": 2})
 
 
 @pytest.mark.parametrize(("given", "limit"), [("1 GB", 1 << 30), (4096, 4096), (None, None)])

@@ -20,7 +20,7 @@ from tidefill.core.sizing import FIRST_ROWS, Sizing
 from tidefill.delta.explain_document import explanation
 from tidefill.engine.clock import SystemClock
 from tidefill.engine.heads import heads_of_inputs
-from tidefill.engine.index_jobs import BULK, IndexJobs, IndexWords
+from tidefill.engine.index_jobs import BULK, IndexJobs, IndexWords, is_built_by_server
 from tidefill.engine.inputs import Inputs
 from tidefill.engine.job import Job, Jobs
 from tidefill.engine.lakes import Lake, Lakes
@@ -45,7 +45,7 @@ from tidefill.jobs.definitions import (
     job_to_text,
     table_to_text,
 )
-from tidefill.jobs.graph import Graph, definition_of, inputs_of, is_index, names_read, source_of
+from tidefill.jobs.graph import Graph, definition_of, inputs_of, names_read, source_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered, ends
 from tidefill.jobs.plain_json import as_json
@@ -120,7 +120,7 @@ class Engine:
         self._inputs = Inputs(self._store, self._databases, topics, self._lakes.lake)
         self._replicas = ReplicaJobs(self._databases, topics, self._inputs, self._lakes.lake)
         self._clock = SystemClock()
-        self._indexes = IndexJobs(self._store, self._databases, self._clock, self._inputs, self._lakes.lake)
+        self._indexes = IndexJobs(self._store, self._databases, self._clock, self._inputs, self._lakes.lake, warehouse)
         self._removers = Removers(warehouse, self._databases, topics, self._lakes, self._indexes)
         self._log = Log(_made(folder))
 
@@ -150,9 +150,9 @@ class Engine:
         return self._lakes.lake()
 
     def needs_spark(self) -> bool:
-        """Whether a runner of this store would start Spark: not for indexes, and not if all jobs are to end, and none
-        is in a catalog."""
-        rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED and not is_index(row)]
+        """Whether a runner of this store would start Spark: not for most indexes, and not if all jobs are to end, and
+        none is in a catalog."""
+        rows = [row for row in self._store.jobs() if row.life is not Life.DROPPED and not is_built_by_server(row)]
         return any(not ends(row) or (row.published is not None and self._lakes.may_have_views()) for row in rows)
 
     # Tables.

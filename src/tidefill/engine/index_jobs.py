@@ -28,7 +28,14 @@ from tidefill.jobs.graph import definition_of
 from tidefill.jobs.namespace import ends
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Settings, name_key
-from tidefill.jobs.settings import changed_settings, check_use, check_use_of_index
+from tidefill.jobs.settings import (
+    BY_SPARK,
+    changed_settings,
+    check_parallelism,
+    check_use,
+    check_use_of_index,
+    sort_asked,
+)
 from tidefill.jobs.wishes import IndexesWish, IndexWish
 from tidefill.ports.clock import Clock
 from tidefill.ports.machine import Machine, Retiring
@@ -43,7 +50,9 @@ if TYPE_CHECKING:
     from tidefill.postgres.index.jobs import Indexes
 
 BULK = "bulk"
-
+TASKS = 4
+"""How many chunks are read, and ranges loaded, at a time through Spark, if nobody says: more than a small server likes
+to serve beside its writers would not be faster."""
 
 WORDS = ("columns", "unique", "include", "where", "nulls_not_distinct")
 IndexWords: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -54,19 +63,26 @@ class IndexJobs:
     """The indexes of a store. `lake` starts Spark if it has to."""
 
     def __init__(
-        self, store: SqlStore, databases: Databases, clock: Clock, inputs: Inputs, lake: Callable[[], Lake]
+        self,
+        store: SqlStore,
+        databases: Databases,
+        clock: Clock,
+        inputs: Inputs,
+        lake: Callable[[], Lake],
+        warehouse: str,
     ) -> None:
         self._store = store
         self._databases = databases
         self._clock = clock
         self._inputs = inputs
         self._lake = lake
+        self._warehouse = warehouse
 
     @cached_property
     def _indexes(self) -> Indexes:
         with with_extra("postgres"):
             from tidefill.postgres.index.jobs import Indexes
-        return Indexes(self._databases, self._clock)
+        return Indexes(self._databases, self._clock, lambda: self._lake().spark, self._warehouse)
 
     def wish(
         self,
@@ -103,7 +119,9 @@ class IndexJobs:
     def explain(self, name: str, on: str, wish: IndexWish, settings: Mapping[str, Any]) -> ExplainedIndex:
         """What CREATE would make on a server. Raises the first reason why it cannot be made."""
         _check_settings(settings)
-        return self._indexes.explain(name, on, wish)
+        explained = self._indexes.explain(name, on, wish, sort_asked(settings))
+        check_parallelism(explained.sorting.sort.value, settings)
+        return explained
 
     def wish_of_several(self, on: str, indexes: IndexWords, method: str) -> IndexesWish:
         """What a user asks for. Raises BadInput if the table is not of a connection, or a word is none of an index."""
@@ -125,7 +143,9 @@ class IndexJobs:
     def explain_several(self, name: str, on: str, wish: IndexesWish, settings: Mapping[str, Any]) -> ExplainedIndexes:
         """What CREATE would make. Raises the first reason why one of them cannot be made."""
         _check_settings(settings)
-        return self._indexes.explain_several(name, on, wish.indexes)
+        explained = self._indexes.explain_several(name, on, wish.indexes, sort_asked(settings))
+        check_parallelism(explained.sorting.sort.value, settings)
+        return explained
 
     def begin_deferred(self, on: str) -> Job | None:
         """The job that makes all indexes of the table that were deferred; None if there are none. Several of them go
@@ -156,8 +176,9 @@ class IndexJobs:
 
     def create(self, explained: ExplainedIndex | ExplainedIndexes, settings: Mapping[str, Any]) -> tuple[Job, bool]:
         """The job's row, and whether it is a new one."""
-        asked = changed_settings(Settings(), settings)
-        definition = explained.definition
+        sort = explained.sorting.sort.value
+        usual = Settings(parallelism=TASKS if sort in BY_SPARK else 1)
+        asked, definition = replace(changed_settings(usual, settings), sort=sort), explained.definition
         parts = definition.names if isinstance(definition, IndexesDefinition) else ()
         row = Job(uuid.uuid4().hex, explained.name, job_to_text(definition), settings=asked, part_names=parts)
         made = self._store.create(row, (), json.dumps(explained.document(), sort_keys=True))
@@ -201,6 +222,11 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
     """InvalidSetting if an index on a server cannot have these settings."""
     changed_settings(Settings(), settings)
     check_use_of_index(settings)
+
+
+def is_built_by_server(row: Job) -> bool:
+    """Whether it is an index on a server that needs no Spark, or none any more."""
+    return graph.is_index(row) and (row.settings.sort not in BY_SPARK or row.published == row.generation)
 
 
 def _is_deferred(row: Job, table: str) -> bool:

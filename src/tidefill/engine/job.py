@@ -17,7 +17,7 @@ from tidefill.jobs.graph import definition_of, names_read
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Pause
-from tidefill.jobs.settings import changed_settings, check_use
+from tidefill.jobs.settings import changed_settings, check_altered
 from tidefill.jobs.status import Status
 from tidefill.jobs.status_html import statuses_html
 from tidefill.jobs.steps import DoneStep
@@ -120,7 +120,7 @@ class Job:
 
     def alter(self, **settings: Any) -> None:
         """Change settings while it runs; None lifts a limit."""
-        check_use(self.definition(), settings)
+        check_altered(self.definition(), self._row().settings, settings)
         self._wish(lambda row: jobs.wish_settings(changed_settings(row.settings, settings))(row))
 
     def resync(self) -> None:

@@ -15,7 +15,7 @@ from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.kafka.connections import Topics
 from tidefill.postgres.connections import Databases
-from tidefill.storage.local import is_folder_of_job, remove_made
+from tidefill.storage.local import is_folder_of_job, remove_made, remove_staged
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Removers:
             "group": lambda job, resource: self.topics.remove(resource, job.id),
             "view": self._remove_view,
             "index": self.indexes.remove,
+            "staged": lambda job, resource: remove_staged(self.place, resource.name, job.id),
         }
 
     def _remove_view(self, job: Job, resource: Resource) -> None:

@@ -153,6 +153,10 @@ class Shape:
         """The type of one column."""
         return self._by_name[name].type
 
+    def column(self, name: str) -> Column:
+        """What a column of an entry or of a log row holds."""
+        return self._by_name[name]
+
     @property
     def is_plain(self) -> bool:
         """Whether the key can always be computed: it has columns alone, and all rows are in the index."""

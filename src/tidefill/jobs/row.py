@@ -45,7 +45,7 @@ class Settings:
     nobody needs any more are removed. Of an index: `wait_timeout_s`: how long it waits for transactions of others
     before it stops; None: for ever. `abort_waiting`: it then ends their sessions instead. `deferred`: nothing of it is
     made before BACKFILL INDEXES. `log_limit`: bytes that the log of changed rows may take while the index is built,
-    before that is given up; None: however many."""
+    before that is given up; None: however many. `sort`: who sorts its entries; empty: the server."""
 
     parallelism: int = 1
     rate_limit: int | None = None
@@ -60,6 +60,7 @@ class Settings:
     abort_waiting: bool = False
     deferred: bool = False
     log_limit: int | None = LOG_LIMIT
+    sort: str = ""
 
     def __post_init__(self) -> None:
         if self.wait_timeout_s is not None and not self.wait_timeout_s >= 0:

@@ -25,18 +25,21 @@ from tidefill.jobs.row import Settings
 
 OF_CHUNKS = ("rate_limit", "parallelism", "chunk_rows")
 WAITING = ("wait_timeout", "abort_waiting")  # of an index, for transactions of others
-OF_INDEX_ALONE = (*WAITING, "log_limit", "start")
-OF_INDEX = ("rate_limit", "chunk_rows", *OF_INDEX_ALONE)
+OF_INDEX_ALONE = (*WAITING, "log_limit", "start", "sort")
+OF_INDEX = (*OF_CHUNKS, *OF_INDEX_ALONE)
 OF_SERVER_LOG = ("wal_budget", "wal_limit")  # of the log of a server that a replica is made from
 SIZES = (*OF_SERVER_LOG, "log_limit")
 SWITCHES = ("verify", "vacuum", "abort_waiting")
-SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh", "wait_timeout", "start")
+SETTINGS = ("target_lag", *OF_CHUNKS, *SWITCHES, *SIZES, "refresh", "wait_timeout", "start", "sort")
 AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
 """How changes are taken in: by steps or by a recompute, whichever is cheaper; by steps alone; or, of a view that is
 computed from nothing each time, by a recompute alone."""
 AT_ONCE, DEFERRED = "now", "deferred"
 """When an index is made: with CREATE, or with BACKFILL INDEXES."""
-TIMES_AND_MORE = frozenset(("target_lag", "wait_timeout", "refresh", "start", *SIZES))
+SORTS = ("spark", "server", "none")
+"""Who sorts the entries of an index: see `indexes.sorting`."""
+BY_SPARK = ("spark", "none")
+TIMES_AND_MORE = frozenset(("target_lag", "wait_timeout", "refresh", "start", "sort", *SIZES))
 """Those whose values are worked out here."""
 FULL_LAG_S = 600.0  # how old what is computed anew may become, if nobody says
 
@@ -67,6 +70,8 @@ def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
         changes["wait_timeout_s"] = None if given is None else _seconds("wait_timeout", given)
     if "start" in asked:
         changes["deferred"] = _is_deferred(asked["start"])
+    if "sort" in asked:
+        changes["sort"] = sort_asked(asked)
     if "refresh" in asked:
         changes["steps_only"] = _steps_only(asked["refresh"])
     changes |= {name: _bytes(name, asked[name]) for name in SIZES if name in asked}
@@ -85,6 +90,16 @@ def _is_deferred(start: object) -> bool:
     if str(start).lower() not in (AT_ONCE, DEFERRED):
         raise InvalidSetting(f"start is {start!r}", hint=f"Set it to {AT_ONCE} or {DEFERRED}.")
     return str(start).lower() == DEFERRED
+
+
+def sort_asked(asked: Mapping[str, Any]) -> str | None:
+    """Who shall sort; None if nobody says. In SQL, NONE is also the word for no value."""
+    if "sort" not in asked:
+        return None
+    found = "none" if asked["sort"] is None else str(asked["sort"]).lower()
+    if found not in SORTS:
+        raise InvalidSetting(f"sort is {asked['sort']!r}", hint=f"There is: {', '.join(SORTS)}.")
+    return found
 
 
 def _seconds(name: str, time: object) -> float:
@@ -146,6 +161,21 @@ def check_use_of_index(asked: Iterable[str]) -> None:
     for name in asked:
         if name not in OF_INDEX:
             raise InvalidSetting(f"{name} cannot be set of an index", hint=f"There is: {', '.join(OF_INDEX)}.")
+
+
+def check_altered(definition: JobDefinition, before: Settings, asked: Mapping[str, Any]) -> None:
+    """InvalidSetting for settings that cannot be changed of such a job, or would say nothing of it."""
+    check_use(definition, asked)
+    if "sort" in asked:
+        raise InvalidSetting("sort is chosen when an index is created", hint="Drop the index, and create it again.")
+    if isinstance(definition, (IndexDefinition, IndexesDefinition)):
+        check_parallelism(before.sort, asked)
+
+
+def check_parallelism(sort: str, asked: Iterable[str]) -> None:
+    """InvalidSetting for `parallelism` of an index that one session of the server fills."""
+    if "parallelism" in asked and sort not in BY_SPARK:
+        raise InvalidSetting("parallelism is for indexes with sort = spark", hint="Leave it out.")
 
 
 def is_full(refresh: str) -> bool:

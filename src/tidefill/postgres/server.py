@@ -84,6 +84,15 @@ class PostgresServer:
 
     def jdbc(self, application: str, snapshot: str) -> dict[str, str]:
         """Options for Spark's reader, for queries in that exported snapshot."""
+        begin = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
+        return self._jdbc(application, begin)
+
+    def jdbc_now(self, application: str, search_path: str) -> dict[str, str]:
+        """Options for Spark's reader, for queries that each have a snapshot of their own."""
+        begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"
+        return self._jdbc(application, begin, f"; SET LOCAL search_path = {search_path}")
+
+    def _jdbc(self, application: str, begin: str, end: str = "") -> dict[str, str]:
         known = self._parsed()
         host = str(known.get("host") or "localhost")
         if host.startswith("/"):
@@ -97,10 +106,7 @@ class PostgresServer:
         options = {
             "url": f"jdbc:postgresql://{address}?{urlencode({**words, 'ApplicationName': application})}",
             "driver": "org.postgresql.Driver",
-            "sessionInitStatement": (
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
-                f"SET TRANSACTION SNAPSHOT '{snapshot}'; {pinned}"
-            ),
+            "sessionInitStatement": f"{begin}; {pinned}{end}",
         }
         credentials = {"user": known.get("user"), "password": known.get("password")}
         return {**options, **{name: str(value) for name, value in credentials.items() if value}}

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"\d+(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?", re.A
 _WORDS: dict[str, Value] = {
     "TRUE": True, "ON": True, "FALSE": False, "OFF": False, "NONE": None, "NULL": None,
     "AUTO": AUTO, "FULL": FULL, "INCREMENTAL": INCREMENTAL, "BULK": "bulk", "INITPUT": "initput",
-    "NOW": AT_ONCE, "DEFERRED": DEFERRED,
+    "NOW": AT_ONCE, "DEFERRED": DEFERRED, "SPARK": "spark", "SERVER": "server",
 }  # fmt: skip
 _BACKTICKS = "Names with other signs than letters, digits and _ go in backticks."
 _VALUES = f"A value is a number, a string in quotes, or one of {', '.join(_WORDS)}."

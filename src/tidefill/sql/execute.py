@@ -37,7 +37,7 @@ from tidefill.jobs.definitions import (
 )
 from tidefill.jobs.plain_text import FACTS as FACTS
 from tidefill.jobs.row import Settings
-from tidefill.jobs.settings import INCREMENTAL, check_setting_names
+from tidefill.jobs.settings import BY_SPARK, INCREMENTAL, SORTS, check_setting_names
 from tidefill.jobs.sql_names import quoted
 from tidefill.jobs.status import UNKNOWN, Status
 from tidefill.postgres.index.explain import ExplainedIndex
@@ -360,16 +360,19 @@ def _stands(status: Status) -> Iterator[tuple[str, object]]:
 def _set(status: Status, on_server: bool) -> Iterator[tuple[str, object]]:
     """`on_server`: it is an index on a server."""
     settings = status.settings
-    if not on_server:
+    by_spark = settings.sort in BY_SPARK
+    if by_spark or not on_server:
         yield "parallelism", settings.parallelism
     yield "rate_limit", "NONE" if settings.rate_limit is None else settings.rate_limit
     usual = "50,000, or 5,000 of initput" if on_server else "by the time that one takes"
+    usual = "250,000" if by_spark else usual
     yield "chunk_rows", usual if settings.chunk_rows is None else settings.chunk_rows
     if on_server:
         timeout_s = settings.wait_timeout_s
         yield "wait_timeout", "NONE" if timeout_s is None else seconds_text(timeout_s)
         yield "abort_waiting", settings.abort_waiting
         yield "log_limit", _size(settings.log_limit)
+        yield "sort", settings.sort or SORTS[1]
     else:
         yield "target_lag", seconds_text(settings.target_lag_s)
         yield "verify", settings.verify

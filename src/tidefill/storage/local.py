@@ -14,6 +14,8 @@ from tidefill.errors import InvalidSetting, NotOurs, Unavailable
 from tidefill.storage.files import Stat
 
 T = TypeVar("T")
+STAGED = "chunk="
+"""How the folders of staged chunks begin, in a folder of their own. Spark reads the rest as a value of a column."""
 
 
 class LocalFiles:
@@ -74,7 +76,13 @@ def is_folder_of_job(location: str, job_id: str) -> bool:
 
 
 def why_not_made(warehouse: str, location: str, job_id: str) -> str:
-    """Why the folder is not one that this job made below the warehouse; empty if it is, or if nothing is there."""
+    """Why the folder is not a table that this job made below the warehouse; empty if it is, or if nothing is there."""
+    return _why_not_of_job(warehouse, location, job_id, _may_be_delta, "it is no Delta table")
+
+
+def _why_not_of_job(
+    warehouse: str, location: str, job_id: str, has_form: Callable[[Path], bool], otherwise: str
+) -> str:
     try:
         path, below = local_path(location), local_path(warehouse).resolve()
     except InvalidSetting as error:
@@ -87,7 +95,7 @@ def why_not_made(warehouse: str, location: str, job_id: str) -> str:
         return f"it is not in the warehouse {below}"
     if path.is_symlink() or not path.is_dir():
         return "it is no folder"
-    return "" if _may_be_delta(path) else "it is no Delta table"
+    return "" if has_form(path) else otherwise
 
 
 def _may_be_delta(path: Path) -> bool:
@@ -100,7 +108,20 @@ def _may_be_delta(path: Path) -> bool:
 def remove_made(warehouse: str, location: str, job_id: str) -> None:
     """Remove the folder of a generation of this job; fine if there is none. NotOurs, and nothing is removed, if it is
     anything else: a store that was tampered with, or is used with another warehouse, shall not cost anybody's files."""
-    why = why_not_made(warehouse, location, job_id)
+    _remove_unless(why_not_made(warehouse, location, job_id), location)
+
+
+def remove_staged(warehouse: str, location: str, job_id: str) -> None:
+    """The same for the folder in which a generation of this job has staged chunks."""
+    why = _why_not_of_job(warehouse, location, job_id, _is_staged, "it has other files than staged ones")
+    _remove_unless(why, location)
+
+
+def _is_staged(path: Path) -> bool:
+    return all(child.name.startswith(STAGED) for child in path.iterdir())
+
+
+def _remove_unless(why: str, location: str) -> None:
     if why:
         hint = "Set the warehouse back to where the job was created, or remove the folder by hand if it is not needed."
         raise NotOurs(f"{location} is not removed", detail=f"{why[0].upper()}{why[1:]}.", hint=hint)

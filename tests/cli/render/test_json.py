@@ -60,6 +60,7 @@ def test_a_status_as_json() -> None:
         "abort_waiting": False,
         "deferred": False,
         "log_limit": LOG_LIMIT,
+        "sort": "",
     }
     assert data["log_bytes"] is None
     assert json.loads(as_json(status_json(FILLING)))["splits"][1] == {

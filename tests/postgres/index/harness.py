@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Barrier, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg
 import pytest
@@ -28,12 +28,18 @@ from tidefill.postgres.index.session import IndexSession
 from tidefill.postgres.index.survey import Wanted, survey
 from tidefill.postgres.server import PostgresServer
 
+if TYPE_CHECKING:
+    from tidefill.postgres.index.spark_sort import SparkSort
+
+    Through: TypeAlias = Callable[[IndexSession], SparkSort]
+
 PATIENCE_S = 30.0
 
 
 class Indexed:
     """A table with four partitions, `name (id, r, v, n, st, inc, b)`, and an index over it that is being built. Rows of
-    `rows` are (id, r, v). `setup`: statements that come before the survey; `{t}` in them is the table."""
+    `rows` are (id, r, v). `setup`: statements that come before the survey; `{t}` in them is the table. `through`: makes
+    what fills it through Spark."""
 
     def __init__(
         self,
@@ -49,10 +55,13 @@ class Indexed:
         setup: Sequence[str] = (),
         chunk_rows: int | None = None,
         rate_limit: int | None = None,
+        tasks: int = 1,
+        through: Through | None = None,
     ) -> None:
-        self.name = f"t_{uuid.uuid4().hex[:8]}"
+        self.name, self.through = f"t_{uuid.uuid4().hex[:8]}", through
         self.url = postgres.server.url()
-        self.method, self.settings = method, Settings(chunk_rows=chunk_rows, rate_limit=rate_limit)
+        self.method = method
+        self.settings = Settings(chunk_rows=chunk_rows, rate_limit=rate_limit, parallelism=tasks)
         self.columns = tuple(column.replace("{t}", self.name) for column in columns)
         self.include, self.where, self.unique, self.nulls = include, where, unique, nulls_not_distinct
         self._opened: list[Any] = []
@@ -64,9 +73,12 @@ class Indexed:
             raise
 
     @classmethod
-    def taken_over(cls, url: str, shape: Shape, fence: int, method: Method, chunk_rows: int) -> Indexed:
+    def taken_over(
+        cls, url: str, shape: Shape, fence: int, method: Method, chunk_rows: int, through: Through | None = None
+    ) -> Indexed:
         """A runner in another process, of an index that is there."""
         index = cls.__new__(cls)
+        index.through = through
         index.name, index.url, index.method, index.fence, index._opened = shape.table, url, method, fence, []
         index.shape, index.settings = shape, Settings(chunk_rows=chunk_rows)
         index._take()
@@ -176,7 +188,8 @@ class Indexed:
         """A machine with a session of its own, and the same fence."""
         session = IndexSession(PostgresServer("shop", self.url), self.shape, self.fence)
         self._opened.append(session)
-        return IndexMachine(session, SystemClock(), Resource("index", "x"), self.method, lambda: 1)
+        spark = None if self.through is None else self.through(session)
+        return IndexMachine(session, SystemClock(), Resource("index", "x"), self.method, lambda: 1, spark=spark)
 
     @staticmethod
     def at_once(works: Sequence[Callable[[], object]]) -> list[object]:

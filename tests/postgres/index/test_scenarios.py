@@ -203,13 +203,13 @@ def test_the_runner_begins_again_at_random_places(indexed: Make, method: Method)
 
 def test_a_batch_that_meets_a_lock_is_halved(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:  # C18
     sizes = list[int]()
-    right = filling._upper_bound
+    right = filling.upper_bound
 
     def counted(session: Any, done: Any, rows: int) -> Any:
         sizes.append(rows)
         return right(session, done, rows)
 
-    monkeypatch.setattr(filling, "_upper_bound", counted)
+    monkeypatch.setattr(filling, "upper_bound", counted)
     monkeypatch.setattr(filling, "BATCH_LOCK_MS", 10)
     index = indexed(ROWS, method=Method.INITPUT, chunk_rows=8)
     index.run_before(FillChunk)
@@ -245,7 +245,7 @@ def test_the_fill_does_not_overwrite_what_is_newer(
         monkeypatch.setattr(
             filling,
             "_put_if_absent",
-            lambda s: right(s).replace("NOTHING", "UPDATE SET dead = false, p1 = EXCLUDED.p1"),
+            lambda *words: right(*words).replace("NOTHING", "UPDATE SET dead = false, p1 = EXCLUDED.p1"),
         )
     index = indexed(NOTE, method=Method.INITPUT, columns=("{t}_key(v)",), setup=SCANNED)
     after_the_scan(index, "DELETE FROM {t} WHERE id = 6", "UPDATE {t} SET id = 5 WHERE id = 4")

@@ -8,6 +8,7 @@ from typing import Any
 
 from tidefill.indexes.control import LOCK_MS
 from tidefill.indexes.sizes import Sizes
+from tidefill.indexes.sorting import Sort
 from tidefill.indexes.states import STATES, Method
 from tidefill.jobs.amounts import size_text
 from tidefill.jobs.definitions import IndexDefinition, IndexesDefinition
@@ -18,9 +19,18 @@ COST_US = {Method.BULK: (18, 78), Method.INITPUT: (78, 78)}
 with 200 partitions on two cores; 8 partitions take two thirds of it."""
 
 REASONS = {
-    Method.BULK: "writers only log what they change; the key is built once, over sorted entries",
+    Method.BULK: "writers only log what they change; the key is built once, over all entries",
     Method.INITPUT: "writers keep the entries from the start, and duplicates are refused from the start",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """Who sorts the entries, and why. `loads`: who loads them, if they come through Spark."""
+
+    sort: Sort
+    why: str
+    loads: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,11 @@ class ExplainedIndexes:
     name: str
     definition: IndexesDefinition
     indexes: tuple[ExplainedIndex, ...]
+
+    @property
+    def sorting(self) -> Sorting:
+        """The same for all."""
+        return self.indexes[0].sorting
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -66,6 +81,7 @@ class ExplainedIndex:
     rows: int
     leaves: int
     sizes: Sizes
+    sorting: Sorting
     notices: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -93,6 +109,10 @@ class ExplainedIndex:
         if definition.where:
             yield "rows with", definition.where
         yield "method", f"{method.value}: {REASONS[method]}"
+        yield "sort", f"{self.sorting.sort.value}: {self.sorting.why}"
+        if self.sorting.loads:
+            yield "loaded by", self.sorting.loads
+            yield "staged files", f"some {size_text(self.sizes.entries)} in the warehouse, until the key is built"
         yield "states to come", " -> ".join(state.value for state in STATES[method])
         yield "rows", self.rows
         yield "size", self._size
@@ -119,6 +139,7 @@ class ExplainedIndex:
             "name": self.name, "kind": "index", "on": definition.input, "columns": list(definition.columns),
             "include": list(definition.include), "where": definition.where, "unique": definition.unique,
             "nulls_not_distinct": definition.nulls_not_distinct, "method": definition.method,
+            "sort": {"by": self.sorting.sort.value, "why": self.sorting.why, "loaded_by": self.sorting.loads},
             "states": [state.value for state in STATES[self.method]], "rows": self.rows,
             "bytes": {"entries": self.sizes.entries, "key": self.sizes.key, "logged_row": self.sizes.logged},
             "missing_rights": list(self.missing),

@@ -34,7 +34,8 @@ PUT_ROWS = 5000
 class Filled:
     """How far the fill is. `upto`: the primary key of the last row, as texts; None before the first chunk. `batch`: how
     many rows a batch of initput had, if it had to be made smaller because of a writer's lock. `blocked`: how many
-    sessions waited for the locks of the last chunk when it ended."""
+    sessions waited for the locks of the last chunk when it ended. Of a fill through Spark: `is_read`: all rows are
+    staged; `left`: the ranges that are not loaded yet; `loaded`: the rows of those that are."""
 
     chunks: int = 0
     rows: int = 0
@@ -42,6 +43,9 @@ class Filled:
     is_done: bool = False
     batch: int | None = None
     blocked: int = 0
+    is_read: bool = False
+    left: tuple[int, ...] = ()
+    loaded: int = 0
 
 
 def filled(session: IndexSession) -> Filled:
@@ -56,7 +60,7 @@ def filled(session: IndexSession) -> Filled:
 def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int) -> Filled:
     """Load the entries of the next chunk into a table without a key."""
     shape = session.shape
-    upto = _upper_bound(session, done, rows)
+    upto = upper_bound(session, done, rows)
     where, values = _range(shape, done.upto, upto)
     columns = listed(shape.columns)
     with session.transaction(control) as connection:
@@ -76,7 +80,7 @@ def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int)
 def fill_together(session: IndexSession, parts: Sequence[tuple[Shape, Control]], done: Filled, rows: int) -> list[int]:
     """Load the entries of the next chunk for several indexes, from one read of the base table. Returns how many rows
     each index got. Raises what a value of the data raises, and nothing is loaded then."""
-    upto = _upper_bound(session, done, rows)
+    upto = upper_bound(session, done, rows)
     where, values = _range(session.shape, done.upto, upto)
     first, *others = parts
     with session.transaction(first[1]) as connection:
@@ -113,16 +117,16 @@ def _entries_of(shape: Shape) -> str:
     )
 
 
-def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) -> Filled:
+def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int, *, is_sorted: bool = True) -> Filled:
     """Put the entries of the next chunk where there are none. Where there is one, the row is put right under locks. A
     chunk that meets a writer's lock is tried again half as large. The checkpoint comes last: a chunk is done when the
     last of its rows is, and a repeated put changes nothing."""
     shape, rows = session.shape, min(rows, PUT_ROWS)
     asked = rows
     while True:
-        upto = _upper_bound(session, done, rows)
+        upto = upper_bound(session, done, rows)
         try:
-            count, conflicts, blocked = _put(session, control, *_range(shape, done.upto, upto))
+            count, conflicts, blocked = _put(session, control, *_range(shape, done.upto, upto), is_sorted)
             break
         except (NotYet, errors.ProgramLimitExceeded):
             if rows == 1 and upto is not None:
@@ -139,7 +143,9 @@ def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int) 
     return Filled(done.chunks + 1, done.rows + count, upto, upto is None, smaller, blocked)
 
 
-def _put(session: IndexSession, control: Control, where: str, values: dict[str, Any]) -> tuple[int, list[Any], int]:
+def _put(
+    session: IndexSession, control: Control, where: str, values: dict[str, Any], is_sorted: bool
+) -> tuple[int, list[Any], int]:
     """How many rows there are in the range, the primary keys of those that met another entry than their own, and how
     many sessions wait for the locks of all that."""
     shape, columns = session.shape, listed(session.shape.columns)
@@ -156,16 +162,17 @@ def _put(session: IndexSession, control: Control, where: str, values: dict[str, 
                 ).rowcount
         except (psycopg.DataError, errors.RaiseException) as error:
             raise _bad_row(connection, shape, where, values, error) from error
-        connection.execute(_put_if_absent(shape))
+        connection.execute(_put_if_absent(shape, is_sorted))
         return count, connection.execute(_conflicts(shape)).fetchall(), pressure.blocked(connection)
 
 
-def _put_if_absent(shape: Shape) -> str:
+def _put_if_absent(shape: Shape, is_sorted: bool) -> str:
     """An entry or a tombstone that is there is newer than the batch: it stays. Sorted, so that neighbours are written
     together, and two who put meet in the same order."""
     columns = listed(shape.columns)
+    order = f"ORDER BY {listed(shape.k)} " if is_sorted else ""
     return (
-        f"INSERT INTO {shape.entries} ({columns}) SELECT {columns} FROM tf_batch ORDER BY {listed(shape.k)} "
+        f"INSERT INTO {shape.entries} ({columns}) SELECT {columns} FROM tf_batch {order}"
         f"ON CONFLICT ({listed(shape.identity)}) DO NOTHING"
     )
 
@@ -224,7 +231,7 @@ def _equal_nulls(shape: Shape) -> str:
 # Ranges of the primary key.
 
 
-def _upper_bound(session: IndexSession, done: Filled, rows: int) -> tuple[str, ...] | None:
+def upper_bound(session: IndexSession, done: Filled, rows: int) -> tuple[str, ...] | None:
     """The primary key of the last row of a chunk of that many rows, as texts; None if fewer are left."""
     shape = session.shape
     where, values = _range(shape, done.upto, None)
@@ -278,6 +285,27 @@ def _bad_row(
         except BAD_KEY as reason:
             return unindexable(shape, key, reason)
     return NotYet(f"the index {shape.name} met a row that was mended meanwhile", detail=str(error))
+
+
+def check_keys(
+    session: IndexSession,
+    control: Control,
+    after: tuple[str, ...] | None,
+    upto: tuple[str, ...] | None,
+    error: TidefillError,
+) -> None:
+    """After a failed read of somebody else: KeyUnindexable if a key of that range cannot be computed, with its row."""
+    shape = session.shape
+    if shape.is_plain:
+        return
+    where, values = _range(shape, after, upto)
+    entries = f"{_entries_of(shape)} AND {where}"
+    with session.transaction(control) as connection:
+        try:
+            with connection.transaction():
+                connection.execute(f"SELECT count(q::text) FROM ({entries}) q", values)
+        except (psycopg.DataError, errors.RaiseException) as found:
+            raise _bad_row(connection, shape, where, values, found) from error
 
 
 def _at(shape: Shape) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidefill.core.reasons import Reason
+from tidefill.delta.warehouse import Warehouse, prepare_warehouse
 from tidefill.errors import BadInput, NotOurs, NotYet, TidefillError, Unavailable
+from tidefill.extras import with_extra
 from tidefill.indexes.control import CONTROL
 from tidefill.indexes.shape import Shape, shape_from_text, shape_to_text
+from tidefill.indexes.sorting import Sort, chosen
 from tidefill.indexes.states import Body, Method
 from tidefill.jobs.definitions import (
     IndexDefinition,
@@ -22,17 +25,24 @@ from tidefill.jobs.definitions import (
 from tidefill.jobs.graph import definition_of, is_index
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Doing, Job
+from tidefill.jobs.settings import BY_SPARK
 from tidefill.jobs.wishes import IndexWish
 from tidefill.ports.clock import Clock
 from tidefill.ports.machine import Finish, Machine, Step, Wait
 from tidefill.postgres.connections import Databases, Source
 from tidefill.postgres.index import looking, removal
-from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes
+from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes, Sorting
 from tidefill.postgres.index.machine import IndexMachine
 from tidefill.postgres.index.session import IndexSession, waits_for
 from tidefill.postgres.index.several import SeveralMachine
 from tidefill.postgres.index.survey import ROWS, Wanted, survey
 from tidefill.postgres.server import PostgresServer
+from tidefill.storage.local import remove_staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidefill.postgres.index.spark_sort import SparkSort
 
 KIND = "index"
 """Of the resource: `index:connection/id`."""
@@ -43,10 +53,13 @@ HELD_S = 0.2
 
 @dataclass
 class Indexes:
-    """The indexes of a store. `waited`: whom the removal of an index waits for, by its id."""
+    """The indexes of a store. `spark` gives a session, and starts Spark if it has to; chunks are staged in the
+    `warehouse`. `waited`: whom the removal of an index waits for, by its id."""
 
     databases: Databases
     clock: Clock
+    spark: Callable[[], SparkSession]
+    warehouse: str
     waited: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def source(self, on: str) -> Source:
@@ -61,16 +74,19 @@ class Indexes:
             )
         return found
 
-    def explain_several(self, name: str, on: str, parts: Sequence[tuple[str, IndexWish]]) -> ExplainedIndexes:
+    def explain_several(
+        self, name: str, on: str, parts: Sequence[tuple[str, IndexWish]], sort: str | None = None
+    ) -> ExplainedIndexes:
         """What several indexes would be. Raises the first reason why one of them cannot be made."""
-        each = tuple(self.explain(part, on, one) for part, one in parts)
+        each = tuple(self.explain(part, on, one, sort) for part, one in parts)
         definitions = tuple(one.definition for one in each)
         names = tuple(part for part, _ in parts)
         first = definitions[0]
         return ExplainedIndexes(name, IndexesDefinition(first.input, first.connection, names, definitions), each)
 
-    def explain(self, name: str, on: str, wish: IndexWish) -> ExplainedIndex:
-        """What an index would be. Raises the first reason why it cannot be made."""
+    def explain(self, name: str, on: str, wish: IndexWish, sort: str | None = None) -> ExplainedIndex:
+        """What an index would be. `sort`: who shall sort, if somebody says. Raises the first reason why it cannot be
+        made."""
         source = self.source(on)
         if wish.method not in (known := [one.value for one in Method]):
             raise BadInput(f"method is {wish.method!r}", hint=f"There is: {', '.join(known)}.")
@@ -91,18 +107,49 @@ class Indexes:
             source.name, source.connection, wish.columns, wish.include, wish.where, wish.unique, wish.method,
             shape_to_text(found.shape), wish.nulls_not_distinct,
         )  # fmt: skip
+        sorting = self._sorting(source.connection, Method(wish.method), sort, found.rows)
         return ExplainedIndex(
-            name, definition, found.rows, found.leaves, found.sizes, found.notices, found.missing
-        )  # fmt: skip
+            name, definition, found.rows, found.leaves, found.sizes, sorting, found.notices, found.missing
+        )
+
+    def _sorting(self, connection: str, method: Method, asked: str | None, rows: int) -> Sorting:
+        """Who sorts, and who loads. Spark is tried on one worker if it shall. If nobody asked for it and it cannot, the
+        server does it; else that is an error."""
+        sort, why = chosen(asked, method, rows)
+        if method is Method.INITPUT or sort is Sort.SERVER:
+            return Sorting(sort, why)
+        try:
+            return Sorting(sort, why, self._who_loads(connection))
+        except TidefillError as error:
+            if asked is not None:
+                raise
+            sort, why = chosen(asked, method, rows, error.fact)
+            return Sorting(sort, why)
+
+    def _who_loads(self, connection: str) -> str:
+        """In words. Raises the reason why Spark cannot read from the server."""
+        with with_extra("spark"):
+            from tidefill.postgres.index.spark_sort import who_loads
+            from tidefill.postgres.reader import check_reader
+        server, spark = self.databases.server(connection), self.spark()
+        check_reader(spark, server)
+        return who_loads(spark, server)
 
     def build(self, job: Job, definition: OnServer) -> Machine[Any]:
         """The machine of the job's generation. Raises UpstreamReplaced if the table or a column of it is gone."""
         if isinstance(definition, IndexDefinition):
             return self._machine(job, definition, job.name, self._id(job))
-        machines = [self._machine(job, definition.by_name[name], name, self._id(job, name)) for name in job.part_names]
-        return SeveralMachine(machines, self.clock, lambda resource: Retiring(self, [resource]))
+        machines = [
+            self._machine(job, definition.by_name[name], name, self._id(job, name), definition.names.index(name))
+            for name in job.part_names
+        ]
+        return SeveralMachine(
+            machines, self.clock, lambda resource: Retiring(self, [resource]), lambda: self._remove_staged(job)
+        )
 
-    def _machine(self, job: Job, definition: IndexDefinition, name: str, index_id: str) -> IndexMachine:
+    def _machine(
+        self, job: Job, definition: IndexDefinition, name: str, index_id: str, part: int | None = None
+    ) -> IndexMachine:
         server = self.databases.server(definition.connection)
         shape = _current(server, replace(shape_from_text(definition.shape), id=index_id, name=name))
         session = IndexSession(server, shape, job.lease.fence)
@@ -111,7 +158,39 @@ class Indexes:
         def rows() -> int:
             return int(session.one(ROWS.format(relation=shape.relation))[0])
 
-        return IndexMachine(session, self.clock, resource, Method(definition.method), rows)
+        method = Method(definition.method)
+        is_sorted = job.settings.sort != Sort.NONE.value
+        spark = self._spark_sort(job, server, rows, part) if method is Method.BULK else None
+        return IndexMachine(session, self.clock, resource, method, rows, is_sorted=is_sorted, spark=spark)
+
+    def _spark_sort(
+        self, job: Job, server: PostgresServer, rows: Callable[[], int], part: int | None
+    ) -> SparkSort | None:
+        """What fills the index through Spark, if that is to be done: not for one that is public. Several indexes share
+        their files, so none of them removes the files by itself."""
+        if job.settings.sort not in BY_SPARK or job.published == job.generation:
+            return None
+        with with_extra("spark"):
+            from tidefill.postgres.index.spark_sort import SparkSort
+            from tidefill.spark.session import job_session
+        prepare_warehouse(self.warehouse)
+
+        def remove() -> None:
+            if part is None:
+                self._remove_staged(job)
+
+        return SparkSort(
+            lambda: job_session(self.spark()), server, self._staged(job), remove, Sort(job.settings.sort), rows,
+            part or 0,
+        )  # fmt: skip
+
+    def _staged(self, job: Job) -> str:
+        """The folder of the files that the generation has staged."""
+        return Warehouse(self.warehouse).path(job, job.generation)
+
+    def _remove_staged(self, job: Job) -> None:
+        if job.settings.sort in BY_SPARK:
+            remove_staged(self.warehouse, self._staged(job), job.id)
 
     def _id(self, job: Job, part: str = "") -> str:
         """What all names of one generation of an index begin with. One of several has its number at the end."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from psycopg import errors
 
@@ -51,24 +51,19 @@ from tidefill.jobs.row import Doing, Job, PartReport
 from tidefill.jobs.steps import Did
 from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
-from tidefill.ports.machine import (
-    Finish,
-    Outcome,
-    Plan,
-    Publish,
-    Report,
-    Round,
-    Standing,
-    Step,
-    Verify,
-    Wait,
-)
+from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Round, Standing, Step, Verify, Wait
 from tidefill.postgres.index import changes, filling, looking, partitions, pressure, removal, repair
 from tidefill.postgres.index.filling import Filled
 from tidefill.postgres.index.session import Holder, IndexSession, waits_for
 from tidefill.postgres.index.upkeep import LOOK_S, Keeper
 
+if TYPE_CHECKING:
+    from tidefill.postgres.index.spark_sort import SparkSort
+
 CHUNK_ROWS = 50_000
+STAGED_ROWS = 250_000
+"""Of a chunk that Spark reads: each step of Spark costs some tenths of a second, however few rows it has."""
+
 LOG_ROWS_MAX = 500
 """What a cut-over merges under the table lock: well below 100 ms."""
 
@@ -87,12 +82,23 @@ class Truth:
 
 
 class IndexMachine:
-    """One generation of one index. `rows`: about how many rows the table has."""
+    """One generation of one index. `rows`: about how many rows the table has. `is_sorted`: of initput, each batch is
+    sorted by the key. `spark`: what fills it through Spark, if it is filled so."""
 
     def __init__(
-        self, session: IndexSession, clock: Clock, resource: Resource, method: Method, rows: Callable[[], int]
+        self,
+        session: IndexSession,
+        clock: Clock,
+        resource: Resource,
+        method: Method,
+        rows: Callable[[], int],
+        *,
+        is_sorted: bool = True,
+        spark: SparkSort | None = None,
     ) -> None:
-        self.resources: tuple[Resource, ...] = (resource,)
+        self.resources: tuple[Resource, ...] = (resource,) if spark is None else (resource, spark.resource)
+        self._is_sorted = is_sorted
+        self._spark = spark
         self._session = session
         self._clock = clock
         self._method = method
@@ -121,6 +127,11 @@ class IndexMachine:
         return self._shape.name
 
     @property
+    def spark(self) -> SparkSort | None:
+        """What fills it through Spark, if it is filled so."""
+        return self._spark
+
+    @property
     def session(self) -> IndexSession:
         """Its session on the server."""
         return self._session
@@ -132,6 +143,9 @@ class IndexMachine:
         looking.follow_rename(self._session)
         changes.make_guard(self._session)
         self._barrier = None
+        control = self._session.control()
+        if control is None or control.state is not State.BACKFILLING:
+            self._remove_staged()
 
     def recover(self, job: Job, last: Truth | None) -> Outcome[Truth]:
         """What control row and checkpoints say."""
@@ -140,7 +154,14 @@ class IndexMachine:
 
     def _truth(self) -> Truth:
         control = self._session.control()
-        return Truth() if control is None else Truth(control, filling.filled(self._session))
+        if control is None:
+            return Truth()
+        return Truth(control, (filling if self._spark is None else self._spark).filled(self._session))
+
+    def _remove_staged(self) -> None:
+        """Once the key is built, or the build was given up, nobody reads what was staged."""
+        if self._spark is not None:
+            self._spark.remove()
 
     # Planning.
 
@@ -251,9 +272,14 @@ class IndexMachine:
 
     def chunk_rows(self, job: Job) -> int:
         """How many rows the next chunk has."""
-        rows, limit = job.settings.chunk_rows or CHUNK_ROWS, job.settings.rate_limit
+        usual = CHUNK_ROWS if self._spark is None else STAGED_ROWS
+        rows, limit = job.settings.chunk_rows or usual, job.settings.rate_limit
         rows = rows if self._batch is None else min(rows, self._batch)
         return rows if limit is None else max(1, min(rows, limit))
+
+    def tasks(self, job: Job) -> int:
+        """How many chunks or ranges Spark works at; with a limit one, so that each waits for its turn."""
+        return job.settings.parallelism if job.settings.rate_limit is None else 1
 
     def _throttled(self, job: Job, now_s: float) -> Wait | None:
         """What a fill waits for, if it must: a pause of the fill, the rate limit, or the server."""
@@ -278,6 +304,8 @@ class IndexMachine:
 
     def _doing(self, planned: Next, truth: Truth) -> Doing:
         chunks, words = 1 if isinstance(planned, FillChunk) else 0, _WORDS[type(planned)]
+        if chunks and truth.filled.is_read:
+            words = "loading"
         if isinstance(planned, TakeIn) and self._keeper.taken:
             words += f" ({self._keeper.taken:,} rows so far)"
         return Doing(words, self._clock.now_s(), chunks, truth.filled.rows)
@@ -329,7 +357,7 @@ class IndexMachine:
             case FillChunk():
                 self._fill(job, control, truth.filled)
             case BuildKey():
-                return ("BACKFILLING -> MERGING",) if filling.build_key(session, control) else ()
+                return self._build_key(control)
             case Merge(log):
                 repair.merge(session, control, log)
             case CutOver():
@@ -342,6 +370,7 @@ class IndexMachine:
             case TakeIn() | RemoveOrphans() | TryRefused() | GrantToOwner() | Sweep():
                 return self._keeper.act(control, action)
             case Clear():
+                self._remove_staged()
                 removal.clear(session)
                 removal.forget(session)
                 session.prepare()
@@ -351,9 +380,14 @@ class IndexMachine:
         return ()
 
     def _fill(self, job: Job, control: Control, done: Filled) -> None:
-        began_s = self._clock.now_s()
-        fill = filling.fill_chunk if control.method is Method.BULK else filling.put_chunk
-        after = fill(self._session, control, done, self.chunk_rows(job))
+        began_s, session, rows = self._clock.now_s(), self._session, self.chunk_rows(job)
+        if self._spark is not None:
+            after = self._spark.fill(session, control, done, rows, self.tasks(job))
+        elif control.method is Method.BULK:
+            after = filling.fill_chunk(session, control, done, rows)
+        else:
+            after = filling.put_chunk(session, control, done, rows, is_sorted=self._is_sorted)
+        self._bucket = throttle.spend(self._bucket, after.loaded - done.loaded)
         self._blocked = max(self._blocked, after.blocked)
         self._batch = after.batch or (2 * self._batch if self._batch else None)  # grows again where nobody is met
         self.note_fill(after.rows - done.rows, self._clock.now_s() - began_s)
@@ -364,6 +398,12 @@ class IndexMachine:
         self._fill_rows += rows
         self._chunks_since_look += 1
         self._bucket = throttle.spend(self._bucket, rows)
+
+    def _build_key(self, control: Control) -> tuple[str, ...]:
+        if not filling.build_key(self._session, control):
+            return ()
+        self._remove_staged()
+        return ("BACKFILLING -> MERGING",)
 
     def _cut_over(self, control: Control) -> tuple[str, ...]:
         """Where the log is too long, or rows are in conflict, the logs are exchanged and drained once more."""
@@ -413,6 +453,7 @@ class IndexMachine:
         if control is None or control.is_public:
             return
         removal.stop(self._session)
+        self._remove_staged()
         if looking.writers_end(self._session, ABANDON_S):
             removal.clear(self._session)
 

@@ -98,14 +98,18 @@ class IndexSession:
         if self._open is None or self._open.closed or self._open.broken:
             self._open = self._server.session(self.application)
             self.opened += 1
-            path = ", ".join(map(identifier, self.shape.path))
-            self._open.execute(f"SET search_path = {path}")
+            self._open.execute(f"SET search_path = {self.search_path}")
             self._open.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION}'")
             self._open.execute("SET client_min_messages = error")
             if self._open.info.server_version >= TRANSACTION_TIMEOUT_RELEASE:
                 self._open.execute("SET transaction_timeout = 0")  # to build a key takes its time
             self._set(_USUAL)
         return self._open
+
+    @property
+    def search_path(self) -> str:
+        """The schemas of the operators of key types, in SQL."""
+        return ", ".join(map(identifier, self.shape.path))
 
     @property
     def application(self) -> str:
