@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import DataType
 from sqlglot import exp
 
+from tidefill.core.keys import Key, Value
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
 from tidefill.errors import UpstreamReplaced
@@ -24,7 +26,7 @@ from tidefill.spark.keeping import Kept
 from tidefill.spark.names import quoted
 from tidefill.spark.session import small_step, without_constraint_propagation
 from tidefill.views.plan.drivers import Drivers
-from tidefill.views.plan.limits import NOTHING_KNOWN, Reading
+from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, rows_asked
 from tidefill.views.plan.plan import TARGET, ViewPlan
 from tidefill.views.plan.statement import Script
 from tidefill.views.reading.dialect import Verbatim
@@ -140,11 +142,12 @@ class View:
         with translated():
             for stage in script.stages:
                 with small_step(self._session, few and not _reads_inputs(stage.query)):
-                    found = statement(self._session, stage.query, inputs, constants)
                     if stage.limits:
-                        constants |= dict(zip(stage.limits, _constants(found), strict=True))
-                    else:
-                        inputs[stage.name] = self._kept.keep_few(found) if few else self._kept.keep(found)
+                        values = self._limits(stage.query, inputs, constants, few=few)
+                        constants |= dict(zip(stage.limits, values, strict=True))
+                        continue
+                    found = statement(self._session, stage.query, inputs, constants)
+                    inputs[stage.name] = self._kept.keep_few(found) if few else self._kept.keep(found)
             last = statement(self._session, script.last, inputs, constants)
             if _reads_inputs(script.last):
                 return Merge(self._kept.plan(last), exact=True, few=few)
@@ -152,6 +155,16 @@ class View:
                 return Merge(last, exact=True, few=few)
             with without_constraint_propagation(self._session), small_step(self._session, few):
                 return Merge(self._kept.plan(last), exact=True, few=few)
+
+    def _limits(
+        self, query: exp.Query, inputs: Mapping[str, DataFrame], constants: Mapping[str, str], *, few: bool
+    ) -> list[str]:
+        """What the query gives, as constants in SQL. Over a few rows that are at hand no job is started for it."""
+        if not few or _reads_inputs(query):
+            return _constants(statement(self._session, query, inputs, constants))
+        rows, columns = rows_asked(query)
+        found = statement(self._session, rows, inputs, constants)
+        return _extremes(found) if columns else [str(bool(found.collect())).lower()]
 
     def _script(self, halves: Mapping[Occurrence, Halves[DataFrame]], *, small_target: bool) -> Script:
         """The plan's script for these inputs; mostly the one of the step before."""
@@ -221,10 +234,28 @@ def _reads_inputs(query: exp.Query) -> bool:
 
 def _constants(limits: DataFrame) -> list[str]:
     """The values of its one row, as constants in SQL."""
-    types = key_types(limits.schema, limits.columns)
-    (row,) = limits.select(*collectable(limits.columns, types)).collect()
-    values = key_of(tuple(row), types).values
-    return ["NULL" if value is None else literal(value, kind) for value, kind in zip(values, types, strict=True)]
+    types, (row,) = _collected(limits)
+    return [_constant(value, kind) for value, kind in zip(row.values, types, strict=True)]
+
+
+def _extremes(rows: DataFrame) -> list[str]:
+    """The least and the greatest value of each column, as constants in SQL. Keys have the order that Spark has."""
+    types, found = _collected(rows)
+    ends: list[str] = []
+    for at, kind in enumerate(types):
+        there = [Key((row.values[at],)) for row in found if row.values[at] is not None]
+        least, greatest = (min(there), max(there)) if there else (Key((None,)), Key((None,)))
+        ends += [_constant(least.values[0], kind), _constant(greatest.values[0], kind)]
+    return ends
+
+
+def _collected(rows: DataFrame) -> tuple[Sequence[DataType], list[Key]]:
+    types = key_types(rows.schema, rows.columns)
+    return types, [key_of(tuple(row), types) for row in rows.select(*collectable(rows.columns, types)).collect()]
+
+
+def _constant(value: Value, kind: DataType) -> str:
+    return "NULL" if value is None else literal(value, kind)
 
 
 def _weighted(half: Halves[DataFrame]) -> DataFrame:

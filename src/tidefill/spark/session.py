@@ -121,14 +121,16 @@ def job_session(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def having_set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """The session has these settings, and afterwards those that it had."""
-    before = {name: spark.conf.get(name, None) for name in settings}
+    """The session has these settings, and afterwards those that it had. What it has already is not set: each setting is
+    a call to Java, or to a server."""
+    known = {name: spark.conf.get(name, None) for name in settings}
+    others = {name: was for name, was in known.items() if was != settings[name]}
     try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
+        for name in others:
+            spark.conf.set(name, settings[name])
         yield
     finally:
-        for name, was in before.items():
+        for name, was in others.items():
             if was is None:
                 spark.conf.unset(name)
             else:

@@ -108,6 +108,19 @@ def asked(step: str, columns: Sequence[str]) -> exp.Select:
     return select(items, table(step))
 
 
+def rows_asked(query: exp.Query) -> tuple[exp.Query, int]:
+    """Of a query that `asked` made, the same without its aggregates, and how many columns it has. Spark computes such a
+    query over a few rows that are at hand while it plans it; for an aggregate it starts a job. The number is 0 for a
+    query that asks if there are rows: it then gives one, or none."""
+    bare = query.copy()
+    assert isinstance(bare, exp.Select), "limits are asked by one SELECT"
+    columns = [item.this.this for item in bare.expressions if isinstance(item.this, exp.Min)]
+    if not columns:
+        return bare.select(exp.true().as_("__tf_any"), append=False, copy=False).limit(1, copy=False), 0
+    items = [column.as_(f"{HIDDEN}lo{index}") for index, column in enumerate(columns)]
+    return bare.select(*items, append=False, copy=False), len(columns)
+
+
 def constants(name: str, index: int) -> Ends:
     """Of the column of that number."""
     return f"{name}_lo{index}", f"{name}_hi{index}"
