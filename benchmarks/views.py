@@ -216,7 +216,7 @@ def report_tpch(over: Bench) -> str:
     lines = [
         "# Measured by `make bench-tpch`",
         "",
-        f"{_machine()}; TPC-H at scale {SCALE:g}. {GONE} goes: orders with their items, or what suppliers have of "
+        f"{machine()}; TPC-H at scale {SCALE:g}. {GONE} goes: orders with their items, or what suppliers have of "
         "parts. A step takes that in; beside it the query computed anew and its table overwritten. Steps are medians "
         f"of {ROUNDS} after a warm-up. {over.reference}",
         "",
@@ -236,7 +236,8 @@ def report_tpch(over: Bench) -> str:
     return "\n".join([*lines, "", told]) + "\n"
 
 
-def _machine() -> str:
+def machine() -> str:
+    """In words."""
     return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
@@ -247,7 +248,7 @@ def report(over: Bench, items: int) -> str:
     lines = [
         "# Measured by `make bench-views`",
         "",
-        f"{_machine()}; TPC-H at scale {SCALE:g}, {items:,} items in the order of their key. Items are updated by "
+        f"{machine()}; TPC-H at scale {SCALE:g}, {items:,} items in the order of their key. Items are updated by "
         "somebody else; a step takes that in. Beside it the query computed anew and its table overwritten. Megabytes "
         "are what Java read; in bold the step's shares of the seconds and of the bytes. One round after a warm-up. "
         f"{over.reference}",
