@@ -68,4 +68,5 @@ class ReplicaJobs:
         if elsewhere is not None:
             return self._lake().replicas.explain(elsewhere)
         self._inputs.refuse_unknown_connection(source)
-        return self._lake().definer.explain_replica(self._inputs.keyed((source,)))
+        found = self._inputs.keyed((source,))
+        return self._lake().definer.explain_replica(found)
