@@ -42,7 +42,8 @@ ROOT = Path(__file__).parents[3]
 ROWS_MAX = 10
 WAIT_S = 60.0
 ODD = ("", "tab\t", "back\\slash", "line\nline\r", "\\N", "é", "a'b", "NULL", None, None)
-ROWS = [(number, number % 4, f"v{number % 7}{number}") for number in range(1, 31)]
+Rows = list[tuple[int, int, str | None]]
+ROWS: Rows = [(number, number % 4, f"v{number % 7}{number}") for number in range(1, 31)]
 ROWS += [(100 + at, at % 4, text) for at, text in enumerate(ODD)]
 
 
@@ -126,7 +127,7 @@ def waiting(index: Indexed, pid: int) -> int:
 
 
 def test_equal_keys_are_not_loaded_but_judged_by_the_merge(indexed: Make, through: Callable[..., Through]) -> None:
-    rows = [(number, number % 4, f"v{number}") for number in range(1, 9)]
+    rows: Rows = [(number, number % 4, f"v{number}") for number in range(1, 9)]
     rows += [(20, 0, "v1"), (21, 1, "v1"), (22, 0, "v8"), (23, 0, None), (24, 1, None)]
     index = indexed(rows, chunk_rows=4, tasks=4, through=through(rows=20))
     index.run_before(BuildKey)
@@ -159,7 +160,7 @@ def staged(tmp_path: Path) -> list[str]:
 
 def test_nothing_staged_is_left_after_a_drop(engine: Engine, table: str, tmp_path: Path) -> None:
     words = f"UNIQUE INDEX ix_{table} ON shop.{table} (email) WITH (sort = spark, chunk_rows = 200, parallelism = 2)"
-    told = dict(engine.execute(f"EXPLAIN CREATE {words}").rows)
+    told = {name: value for name, value in engine.execute(f"EXPLAIN CREATE {words}").rows}  # noqa: C416
     assert str(told["sort"]).startswith("spark: Spark reads")
     assert told["loaded by"] == "tasks of Spark, one range each"
     job = engine.execute(f"CREATE {words}").jobs[0]
@@ -204,7 +205,7 @@ def test_nothing_staged_is_left_at_the_end(
 @pytest.mark.full
 def test_several_indexes_share_the_read(engine: Engine, postgres: Postgres, table: str, tmp_path: Path) -> None:
     postgres.execute(f"UPDATE {table} SET note = 'n' || id % 400")
-    indexes = {
+    indexes: dict[str, dict[str, object]] = {
         "by_email": {"columns": "email", "unique": True},
         "twice": {"columns": "note", "unique": True},
         "some": {"columns": ("note", "email"), "include": "id", "where": "id < 300"},
