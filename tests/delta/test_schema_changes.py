@@ -39,3 +39,33 @@ def test_a_column_is_changed_in_the_middle_of_a_backfill(shop: Shop, change: str
         assert len(set(found)) == len(found)
     else:
         shop.expect("view", f"{VIEW} SOURCE")
+
+
+GROUPED = "SELECT g.name, count(*) AS n, sum(e.v) AS t, max(e.v) AS top, avg(e.v) AS m "
+OVER = "FROM events e JOIN events g ON g.id = e.v GROUP BY g.name"
+
+
+@pytest.mark.parametrize(
+    ("what", "change", "outcome"),
+    [
+        pytest.param("avg(e.v) AS m", "BIGINT", "", marks=pytest.mark.full),
+        pytest.param("max(hash(e.v)) AS m", "BIGINT", "UPSTREAM_REPLACED", marks=pytest.mark.full),
+        pytest.param("avg(e.v) AS m", "DOUBLE", "UPSTREAM_REPLACED", marks=pytest.mark.full),
+    ],
+)
+def test_a_type_becomes_wider_under_a_compiled_view(shop: Shop, what: str, change: str, outcome: str) -> None:
+    # R15
+    shop.make(40, "id, cast(id % 7 AS INT) AS v, concat('n', id) AS name", **WIDENING)
+    shop.engine.register("events", location=shop.source, key="id")
+    sql = GROUPED.replace("avg(e.v) AS m", what) + OVER
+    job = shop.engine.create_view("view", sql).wait(300)
+    shop.sql(f"ALTER TABLE SOURCE ALTER COLUMN v TYPE {change}")
+    shop.sql("UPDATE SOURCE SET v = 3 WHERE id > 30")
+    shop.engine.run_once()
+    failure = job.status().failure
+    assert (failure.code if failure else "") == outcome, failure
+    if not outcome:
+        shop.sql("INSERT INTO SOURCE VALUES (5000, 5, 'late')")
+        shop.engine.run_once()
+        shop.expect("view", sql.replace("events", "SOURCE"))
+        assert job.verify().differences == ()

@@ -38,8 +38,15 @@ from tidefill.spark.derive_full import FullQuery
 from tidefill.spark.derive_view import View, statement
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, quoted
+from tidefill.spark.widening import is_same_number
 from tidefill.views.plan.drivers import Drivers, choose
 from tidefill.views.plan.plan import ViewPlan
+from tidefill.views.reading.functions import calls
+from tidefill.views.reading.lexer import read as read_text
+from tidefill.views.reading.lexer import tokens_of
+
+OF_TYPES = frozenset({"hash", "xxhash64", "typeof", "shiftrightunsigned", "bit_count"})
+"""Functions that give something else for the same number in a wider type."""
 
 OverTables: TypeAlias = ReplicaDefinition | RowViewDefinition | PlannedViewDefinition | FullViewDefinition
 """What is made from Delta tables alone."""
@@ -199,7 +206,7 @@ class Builder:
             plan = recompile_query(session, definition.sql, known, shown)
             schema = columns_of(plan, empty, session)
         drivers = _drivers_of(definition, plan)
-        _refuse_another_plan(definition, plan, schema, drivers)
+        _refuse_another_plan(definition, plan, schema, drivers, empty)
         return Planned(plan, drivers, empty, schema)
 
     def _narrow(self, table: Input, session: SparkSession, reads: Sequence[str], walk: Sequence[str] = ()) -> DataFrame:
@@ -236,14 +243,31 @@ def _drivers_of(definition: PlannedViewDefinition, plan: ViewPlan) -> Drivers:
     return choose(plan.root, rows, lambda name: walks.get(name, ()))
 
 
+def _only_wider(definition: PlannedViewDefinition, schema: StructType, empty: Mapping[str, DataFrame]) -> bool:
+    """Whether types of the inputs became wider, and those of the view with them, so that the rows that the view has are
+    still what its query gives."""
+    inputs = {name: dict(typed(frame.schema)) for name, frame in empty.items()}
+    read = [(inputs[part.table][name], kind) for part in definition.parts for name, kind in part.columns]
+    columns = zip(typed(schema), definition.columns, strict=False)
+    shown = [(now, before) for (_, now), (_, before) in columns]
+    names = [name for name, _ in definition.columns]
+    depends = {call.last_name for call in calls(list(tokens_of(read_text(definition.sql))))} & OF_TYPES
+    return names == schema.names and not depends and all(is_same_number(*pair) for pair in (*read, *shown))
+
+
 def _refuse_another_plan(
-    definition: PlannedViewDefinition, plan: ViewPlan, schema: StructType, drivers: Drivers
+    definition: PlannedViewDefinition,
+    plan: ViewPlan,
+    schema: StructType,
+    drivers: Drivers,
+    empty: Mapping[str, DataFrame],
 ) -> None:
     """What was made by a release that planned the query in another way cannot be gone on with."""
     columns = typed(schema)
     walked = tuple((part.occurrence, part.group_columns) for part in definition.walked)
     walked_now = tuple((name, drivers.group_columns) for name in drivers.occurrences)
-    if (columns, plan.key, walked_now) != (definition.columns, definition.key, walked):
+    same = columns == definition.columns or _only_wider(definition, schema, empty)
+    if not same or (plan.key, walked_now) != (definition.key, walked):
         raise UpstreamReplaced(
             f"the query over {', '.join(definition.tables)} is planned in another way than when it was created",
             detail=f"Its columns were {definition.columns}, now they are {columns}.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import (
@@ -21,6 +23,28 @@ from pyspark.sql.types import (
 from tidefill.spark.names import quoted
 
 _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}  # as Delta counts them
+
+_WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def is_same_number(wide: str, narrow: str) -> bool:
+    """Whether a value of the type `narrow` is the same in the type `wide`, also as text: 1 is 1 as a bigint, and 1.0 as
+    a double. Types by the names that Spark has for them."""
+    if wide == narrow:
+        return True
+    digits = _digits_and_scale(wide), _digits_and_scale(narrow)
+    if None in digits:
+        return False
+    (most, scale), (least, other) = filter(None, digits)
+    return scale == other and most >= least
+
+
+def _digits_and_scale(kind: str) -> tuple[int, int] | None:
+    if kind in _WHOLE:
+        return _WHOLE[kind], 0
+    match = _DECIMAL.fullmatch(kind)
+    return (int(match[1]), int(match[2])) if match is not None else None
 
 
 def holds(wide: DataType, narrow: DataType) -> bool:
