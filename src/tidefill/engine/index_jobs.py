@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tidefill.postgres.index.jobs import Indexes
 
 BULK = "bulk"
+SERVER = "server"
 TASKS = 4
 """How many chunks are read, and ranges loaded, at a time through Spark, if nobody says: more than a small server likes
 to serve beside its writers would not be faster."""
@@ -158,7 +159,7 @@ class IndexJobs:
         names = tuple(name for row in rows for name in (row.part_names or (row.name,)))
         indexes = tuple(one for definition in definitions for one in _each(definition))
         definition = IndexesDefinition(source.name, source.connection, names, indexes)
-        settings = replace(rows[0].settings, deferred=False)
+        settings = replace(rows[0].settings, deferred=False, sort=SERVER)
         job = Job(uuid.uuid4().hex, self._free_name(source.table), job_to_text(definition), settings=settings)
         explained = {"name": job.name, "kind": "indexes", "on": source.name, "indexes": list(names)}
         return self._store.join(replace(job, part_names=names), [row.id for row in rows], json.dumps(explained))

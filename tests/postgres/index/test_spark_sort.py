@@ -203,27 +203,6 @@ def test_nothing_staged_is_left_at_the_end(
 
 
 @pytest.mark.full
-def test_several_indexes_share_the_read(engine: Engine, postgres: Postgres, table: str, tmp_path: Path) -> None:
-    postgres.execute(f"UPDATE {table} SET note = 'n' || id % 400")
-    indexes: dict[str, dict[str, object]] = {
-        "by_email": {"columns": "email", "unique": True},
-        "twice": {"columns": "note", "unique": True},
-        "some": {"columns": ("note", "email"), "include": "id", "where": "id < 300"},
-        "none": {"columns": "id", "where": "id < 0"},
-    }
-    job = engine.create_indexes("all", f"shop.{table}", indexes, sort="spark", chunk_rows=150, parallelism=3)
-    job.wait(2 * WAIT_S)
-    failures = {part.name: part.failure for part in job.status().parts}
-    assert "400 keys" in failures.pop("twice")
-    assert set(failures.values()) == {""}
-    assert job.verify().differences == ()
-    query = "SELECT chunk, upto, count(*) FROM tidefill.index_chunks WHERE id LIKE '%/files' GROUP BY 1, 2 ORDER BY 1"
-    assert [(chunk, count) for chunk, _, count in postgres.execute(query)] == [(0, 3), (3, 3), (6, 3)]
-    assert postgres.execute("SELECT count(*) FROM some") == [(299,)]
-    assert list((tmp_path / "lake").iterdir()) == []
-
-
-@pytest.mark.full
 def test_the_rate_limit_holds_for_reading_and_loading(indexed: Make, through: Callable[..., Through]) -> None:
     index = indexed(ROWS, rate_limit=40, tasks=4, through=through())
     index.run_before(FillChunk)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidefill.core.reasons import Reason
 from tidefill.delta.warehouse import Warehouse, prepare_warehouse
-from tidefill.errors import BadInput, NotOurs, NotYet, TidefillError, Unavailable
+from tidefill.errors import BadInput, InvalidSetting, NotOurs, NotYet, TidefillError, Unavailable
 from tidefill.extras import with_extra
 from tidefill.indexes.control import CONTROL
 from tidefill.indexes.shape import Shape, shape_from_text, shape_to_text
@@ -78,7 +78,12 @@ class Indexes:
         self, name: str, on: str, parts: Sequence[tuple[str, IndexWish]], sort: str | None = None
     ) -> ExplainedIndexes:
         """What several indexes would be. Raises the first reason why one of them cannot be made."""
-        each = tuple(self.explain(part, on, one, sort) for part, one in parts)
+        if sort in BY_SPARK:
+            raise InvalidSetting(
+                f"sort = {sort} is for a job with one index",
+                hint="Leave it out, or create each index by a statement of its own.",
+            )
+        each = tuple(self.explain(part, on, one, Sort.SERVER.value) for part, one in parts)
         definitions = tuple(one.definition for one in each)
         names = tuple(part for part, _ in parts)
         first = definitions[0]
@@ -139,17 +144,10 @@ class Indexes:
         """The machine of the job's generation. Raises UpstreamReplaced if the table or a column of it is gone."""
         if isinstance(definition, IndexDefinition):
             return self._machine(job, definition, job.name, self._id(job))
-        machines = [
-            self._machine(job, definition.by_name[name], name, self._id(job, name), definition.names.index(name))
-            for name in job.part_names
-        ]
-        return SeveralMachine(
-            machines, self.clock, lambda resource: Retiring(self, [resource]), lambda: self._remove_staged(job)
-        )
+        machines = [self._machine(job, definition.by_name[name], name, self._id(job, name)) for name in job.part_names]
+        return SeveralMachine(machines, self.clock, lambda resource: Retiring(self, [resource]))
 
-    def _machine(
-        self, job: Job, definition: IndexDefinition, name: str, index_id: str, part: int | None = None
-    ) -> IndexMachine:
+    def _machine(self, job: Job, definition: IndexDefinition, name: str, index_id: str) -> IndexMachine:
         server = self.databases.server(definition.connection)
         shape = _current(server, replace(shape_from_text(definition.shape), id=index_id, name=name))
         session = IndexSession(server, shape, job.lease.fence)
@@ -160,37 +158,23 @@ class Indexes:
 
         method = Method(definition.method)
         is_sorted = job.settings.sort != Sort.NONE.value
-        spark = self._spark_sort(job, server, rows, part) if method is Method.BULK else None
+        spark = self._spark_sort(job, server, rows) if method is Method.BULK else None
         return IndexMachine(session, self.clock, resource, method, rows, is_sorted=is_sorted, spark=spark)
 
-    def _spark_sort(
-        self, job: Job, server: PostgresServer, rows: Callable[[], int], part: int | None
-    ) -> SparkSort | None:
-        """What fills the index through Spark, if that is to be done: not for one that is public. Several indexes share
-        their files, so none of them removes the files by itself."""
+    def _spark_sort(self, job: Job, server: PostgresServer, rows: Callable[[], int]) -> SparkSort | None:
+        """What fills the index through Spark, if that is to be done: not for one that is public."""
         if job.settings.sort not in BY_SPARK or job.published == job.generation:
             return None
         with with_extra("spark"):
             from tidefill.postgres.index.spark_sort import SparkSort
             from tidefill.spark.session import job_session
         prepare_warehouse(self.warehouse)
+        folder = Warehouse(self.warehouse).path(job, job.generation)
 
         def remove() -> None:
-            if part is None:
-                self._remove_staged(job)
+            remove_staged(self.warehouse, folder, job.id)
 
-        return SparkSort(
-            lambda: job_session(self.spark()), server, self._staged(job), remove, Sort(job.settings.sort), rows,
-            part or 0,
-        )  # fmt: skip
-
-    def _staged(self, job: Job) -> str:
-        """The folder of the files that the generation has staged."""
-        return Warehouse(self.warehouse).path(job, job.generation)
-
-    def _remove_staged(self, job: Job) -> None:
-        if job.settings.sort in BY_SPARK:
-            remove_staged(self.warehouse, self._staged(job), job.id)
+        return SparkSort(lambda: job_session(self.spark()), server, folder, remove, Sort(job.settings.sort), rows)
 
     def _id(self, job: Job, part: str = "") -> str:
         """What all names of one generation of an index begin with. One of several has its number at the end."""

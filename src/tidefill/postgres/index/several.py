@@ -13,7 +13,7 @@ from typing import assert_never
 
 from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
-from tidefill.errors import AllPartsFailed, Conflict, KeyUnindexable, NameTaken, NotYet, RetryLater, TidefillError
+from tidefill.errors import AllPartsFailed, Conflict, NameTaken, NotYet, RetryLater, TidefillError
 from tidefill.indexes.control import Control
 from tidefill.indexes.next_action import FillChunk
 from tidefill.indexes.shape import Shape
@@ -26,7 +26,6 @@ from tidefill.ports.clock import Clock
 from tidefill.ports.frames import Compared
 from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Retiring, Round, Standing, Step, Verify, Wait
 from tidefill.postgres.index import filling
-from tidefill.postgres.index.filling import Filled
 from tidefill.postgres.index.machine import IndexMachine, Truth
 from tidefill.postgres.index.session import BAD_KEY
 
@@ -79,19 +78,12 @@ class _Retire:
 
 
 class SeveralMachine:
-    """One generation of several indexes. `retiring`: what removes an index by its resource. `remove_staged`: removes
-    the files that they share, if they are filled through Spark."""
+    """One generation of several indexes. `retiring`: what removes an index by its resource."""
 
     def __init__(
-        self,
-        machines: Sequence[IndexMachine],
-        clock: Clock,
-        retiring: Callable[[Resource], Retiring],
-        remove_staged: Callable[[], None],
+        self, machines: Sequence[IndexMachine], clock: Clock, retiring: Callable[[Resource], Retiring]
     ) -> None:
-        made = dict.fromkeys(one for machine in machines for one in machine.resources)
-        self.resources: tuple[Resource, ...] = tuple(made)
-        self._remove_staged = remove_staged
+        self.resources: tuple[Resource, ...] = tuple(one for machine in machines for one in machine.resources)
         self._machines = {machine.name: machine for machine in machines}
         self._clock = clock
         self._retiring = retiring
@@ -107,7 +99,6 @@ class SeveralMachine:
         failures = {part.name: part.failure for part in job.parts if part.failure} if last is None else last.failures
         truths = {name: machine.recover(job, None).truth for name, machine in self._machines.items()}
         truth = Several(truths, failures, () if last is None else last.gone)
-        self._clean(truth)
         return Outcome(truth, ahead=bool(job.anchor) and self.report(job, truth).anchor != job.anchor)
 
     # Planning.
@@ -187,7 +178,7 @@ class SeveralMachine:
         together = tuple(
             name for name, place in places.items() if (place.chunks, place.upto) == (here.chunks, here.upto)
         )
-        if control.method is Method.INITPUT or len(together) == 1 or here.is_read:
+        if control.method is Method.INITPUT or len(together) == 1:
             return Step(step.doing, _OfOne(least, Step(step.doing, FillChunk())))
         return Step(step.doing, _FillTogether(together))
 
@@ -235,23 +226,13 @@ class SeveralMachine:
                 raise
             return self._give_up(job, truth, name, error)
         events = tuple(f"{name}: {event}" for event in outcome.events)
-        after = _with(truth, {name: outcome.truth})
-        self._clean(after)
-        return Outcome(after, made=outcome.made, events=events)
-
-    def _clean(self, truth: Several) -> None:
-        """Remove the files that the indexes share, once none of them is to be filled any more."""
-        out, states = {*truth.failures, *truth.gone}, (*BEFORE_FILL, State.BACKFILLING)
-        controls = [one.control for name, one in truth.truths.items() if name not in out]
-        if not any(control is None or control.state in states for control in controls):
-            self._remove_staged()
+        return Outcome(_with(truth, {name: outcome.truth}), made=outcome.made, events=events)
 
     def _give_up(self, job: Job, truth: Several, name: str, error: TidefillError) -> Outcome[Several]:
         machine = self._machines[name]
         machine.abandon(job, error)
         failure = f"{error.fact} [{error.code}]"
         told = self._fresh(job, replace(truth, failures={**truth.failures, name: failure}), (name,))
-        self._clean(told)
         return Outcome(told, events=(f"{name} failed: {failure}{f': {error.detail}' if error.detail else ''}",))
 
     def _fill_together(self, job: Job, truth: Several, names: tuple[str, ...]) -> Outcome[Several]:
@@ -264,8 +245,8 @@ class SeveralMachine:
             assert control is not None, "only what is installed is filled"
             parts.append((machine.session.shape, control))
         try:
-            counts = _filled_together(job, machines, parts, done)
-        except (*BAD_KEY, KeyUnindexable):
+            counts = filling.fill_together(machines[0].session, parts, done, machines[0].chunk_rows(job))
+        except BAD_KEY:
             return self._fill_each(job, truth, names)
         took_s = self._clock.now_s() - began_s
         for machine in machines:
@@ -321,7 +302,6 @@ class SeveralMachine:
         """As of each index: public ones keep working."""
         for machine in self._machines.values():
             machine.abandon(job, error)
-        self._remove_staged()
 
     def compare(self, job: Job, after: Key | None, rows: int) -> Compared:
         """Compare all that are there with their table."""
@@ -343,21 +323,6 @@ class SeveralMachine:
         """End the sessions."""
         for machine in self._machines.values():
             machine.close()
-
-
-def _filled_together(
-    job: Job, machines: Sequence[IndexMachine], parts: Sequence[tuple[Shape, Control]], done: Filled
-) -> list[int]:
-    """How many rows each index got from the next chunk, or from the next chunks that Spark reads at a time."""
-    first, rows = machines[0], machines[0].chunk_rows(job)
-    if first.spark is None:
-        return filling.fill_together(first.session, parts, done, rows)
-    from tidefill.postgres.index.spark_sort import Part, stage
-
-    controls = [control for _, control in parts]
-    each = [(one.spark, one.session, control) for one, control in zip(machines, controls, strict=True)]
-    read = [Part(spark, session, control) for spark, session, control in each if spark is not None]
-    return stage(read, done, rows, first.tasks(job))
 
 
 def _of_one(job: Job, truth: Truth) -> Job:
