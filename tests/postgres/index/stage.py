@@ -25,7 +25,7 @@ from tidefill.indexes import next_action
 from tidefill.indexes.shape import SCHEMA, Shape
 from tidefill.indexes.states import Body
 from tidefill.local.postgres import local_postgres
-from tidefill.postgres.index import filling, machine, repair
+from tidefill.postgres.index import changes, filling, machine, repair
 from tidefill.postgres.index import session as sessions
 from tidefill.postgres.index.survey import Wanted, survey
 from tidefill.postgres.server import PostgresServer
@@ -199,6 +199,7 @@ def _settings(case: Case) -> Iterator[None]:
         patch.setattr(repair, "LOCK_MS", LOCK_MS)
         patch.setattr(filling, "BATCH_LOCK_MS", LOCK_MS)
         patch.setattr(sessions, "OLD_S", 1e9)
+        patch.setattr(changes, "make_guard", lambda session: None)  # no writer meets it
         patch.setitem(sessions.LOCKING, "lock_timeout", f"{LOCK_MS}ms")
         yield
 

@@ -135,3 +135,16 @@ def test_two_tables_are_altered_at_once(indexed: Make) -> None:
     assert second.writes("SET lock_timeout = '5s'") == "ok"
     assert second.writes("ALTER TABLE {t} ADD COLUMN more int") == "ok"
     writer.execute("COMMIT")
+
+
+def test_an_index_that_is_broken_gets_none(indexed: Make) -> None:
+    """It would refuse the first of the statements that mend it."""
+    index = indexed(ROWS)
+    index.run()
+    index.unguarded()
+    index.sql("ALTER TABLE {t} DISABLE TRIGGER ALL")
+    index.restart()
+    for name in trigger_names(index.shape):
+        assert index.writes(f"ALTER TABLE {{t}} ENABLE ALWAYS TRIGGER {name}") == "ok"
+    index.restart()
+    assert index.writes("ALTER TABLE {t} DISABLE TRIGGER ALL") == REFUSED

@@ -211,6 +211,7 @@ def test_what_a_subscription_applies_counts(indexed: Make, holds: bool) -> None:
     index = indexed([(1, 1, "a")])
     index.run()
     if not holds:
+        index.unguarded()
         for name in bodies.trigger_names(index.shape):
             index.sql(f"ALTER TABLE {{t}} ENABLE TRIGGER {name}")
     writer = index.writer()

@@ -39,11 +39,12 @@ def installed(session: IndexSession, method: Method) -> tuple[str, ...]:
 
 def make_guard(session: IndexSession) -> None:
     """Have the server refuse statements that would break the index, if our role may make an event trigger, and the
-    index is there and has none."""
+    index is there and has none. One that is broken already gets none: it would refuse the statements that mend it."""
     shape, control = session.shape, session.control()
     if control is None or control.body is Body.ABSENT:
         return
-    if not session.one(_LACKS_GUARD, (unquoted(guard_name(shape)),))[0]:
+    lacks_it = session.one(_LACKS_GUARD, (unquoted(guard_name(shape)),))[0]
+    if not lacks_it or looking.broken_trigger(session) is not None:
         return
     with session.transaction(control, "UPDATE") as connection:
         for statement in guard(shape):

@@ -151,13 +151,20 @@ def validated(session: IndexSession) -> int:
     return int(entries[0])
 
 
+def broken_trigger(session: IndexSession) -> tuple[str, str, str | None] | None:
+    """A row trigger that is gone or disabled: its table, its name, and how it is enabled if it is there."""
+    shape = session.shape
+    names = [unquoted(name) for name in trigger_names(shape)]
+    found: tuple[str, str, str | None] | None = session.one(_TRIGGERS, (shape.relation, shape.relation, names))
+    return found
+
+
 def check_whole(session: IndexSession, control: Control | None) -> None:
     """IndexBroken if a part of a live index is gone or disabled."""
     shape = session.shape
     if control is None or not control.is_public:
         raise _broken(shape, "it was stopped on the server")
-    names = [unquoted(name) for name in trigger_names(shape)]
-    found = session.one(_TRIGGERS, (shape.relation, shape.relation, names))
+    found = broken_trigger(session)
     if found is not None:
         table, name, enabled = found
         what = "gone" if enabled is None else "not enabled for all writers"
