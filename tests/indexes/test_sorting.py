@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tidefill.errors import InvalidSetting
 from tidefill.indexes import sorting
 from tidefill.indexes.shape import Column, Shape
-from tidefill.indexes.sorting import SPARK_ROWS, Sort, between, chosen, cuts, entry_texts, ranges_for
+from tidefill.indexes.sorting import Sort, between, chosen, cuts, entry_texts, ranges_for
 from tidefill.indexes.states import Method
 
 
@@ -18,23 +18,20 @@ def shape_of(*types: str, unique: bool = True) -> Shape:
     return Shape("ix", "x", "public", "t", 7, (Column("id", "bigint", number=9),), keys, keys, unique=unique)
 
 
-def test_large_tables_are_sorted_by_spark_where_it_can() -> None:
-    assert chosen(None, Method.BULK, SPARK_ROWS - 1)[0] is Sort.SERVER
-    assert chosen(None, Method.BULK, SPARK_ROWS)[0] is Sort.SPARK
-    sort, why = chosen(None, Method.BULK, SPARK_ROWS, "Spark is not installed")
-    assert (sort, "Spark is not installed" in why) == (Sort.SERVER, True)
-    assert chosen(None, Method.INITPUT, SPARK_ROWS)[0] is Sort.SERVER
+@pytest.mark.parametrize("method", list(Method))
+def test_the_server_sorts_unless_spark_is_asked_for(method: Method) -> None:
+    assert chosen(None, method)[0] is Sort.SERVER
 
 
 @pytest.mark.parametrize("asked", ["spark", "server", "none"])
 def test_who_asks_is_heard(asked: str) -> None:
-    assert chosen(asked, Method.BULK, 1)[0] is Sort(asked)
+    assert chosen(asked, Method.BULK)[0] is Sort(asked)
 
 
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InvalidSetting, match="bulk"):
-        chosen("spark", Method.INITPUT, 1)
-    assert chosen("none", Method.INITPUT, 1)[0] is Sort.NONE
+        chosen("spark", Method.INITPUT)
+    assert chosen("none", Method.INITPUT)[0] is Sort.NONE
 
 
 def test_there_are_as_many_ranges_as_the_table_needs() -> None:

@@ -29,10 +29,6 @@ class Sort(Enum):
     NONE = "none"
 
 
-SPARK_ROWS = 5_000_000
-"""From so many rows on, Spark sorts unless somebody says otherwise. Below, the server is done before Spark has begun,
-and its load is over soon."""
-
 RANGE_ROWS = 250_000
 """Rows of one range, about: one task sorts and loads it in a second or two, and a task that is lost repeats no more."""
 
@@ -50,26 +46,16 @@ Texts: TypeAlias = tuple[str | None, ...]
 """Values of some columns as texts."""
 
 
-def chosen(asked: str | None, method: Method, rows: int, unfit: str = "") -> tuple[Sort, str]:
-    """Who sorts, and why in words. `unfit`: why Spark cannot do it here. Raises InvalidSetting if it was asked for."""
-    if asked is None:
-        return _by_size(method, rows, unfit)
-    sort = Sort(asked)
+def chosen(asked: str | None, method: Method) -> tuple[Sort, str]:
+    """Who sorts, and why in words. Spark does it where it was asked for. Raises InvalidSetting if it cannot."""
     if method is Method.INITPUT:
-        if sort is Sort.SPARK:
+        if asked == Sort.SPARK.value:
             raise InvalidSetting("sort = spark is for method = bulk", hint="Leave one of the two out.")
+        sort = Sort.SERVER if asked is None else Sort(asked)
         return sort, _OF_BATCHES[sort]
-    return sort, _WORDS[sort]
-
-
-def _by_size(method: Method, rows: int, unfit: str) -> tuple[Sort, str]:
-    if method is Method.INITPUT:
-        return Sort.SERVER, _OF_BATCHES[Sort.SERVER]
-    if rows < SPARK_ROWS:
-        return Sort.SERVER, f"{_WORDS[Sort.SERVER]}; Spark does it from some {SPARK_ROWS:,} rows on"
-    if unfit:
-        return Sort.SERVER, f"{_WORDS[Sort.SERVER]}; Spark would, but {unfit}"
-    return Sort.SPARK, f"{_WORDS[Sort.SPARK]}, because it has {SPARK_ROWS:,} rows or more"
+    if asked is None:
+        return Sort.SERVER, f"{_WORDS[Sort.SERVER]}; with sort = spark Spark does it"
+    return Sort(asked), _WORDS[Sort(asked)]
 
 
 _WORDS = {

@@ -112,24 +112,17 @@ class Indexes:
             source.name, source.connection, wish.columns, wish.include, wish.where, wish.unique, wish.method,
             shape_to_text(found.shape), wish.nulls_not_distinct,
         )  # fmt: skip
-        sorting = self._sorting(source.connection, Method(wish.method), sort, found.rows)
+        sorting = self._sorting(source.connection, Method(wish.method), sort)
         return ExplainedIndex(
             name, definition, found.rows, found.leaves, found.sizes, sorting, found.notices, found.missing
         )
 
-    def _sorting(self, connection: str, method: Method, asked: str | None, rows: int) -> Sorting:
-        """Who sorts, and who loads. Spark is tried on one worker if it shall. If nobody asked for it and it cannot, the
-        server does it; else that is an error."""
-        sort, why = chosen(asked, method, rows)
+    def _sorting(self, connection: str, method: Method, asked: str | None) -> Sorting:
+        """Who sorts, and who loads. Spark is tried on one worker if it shall load."""
+        sort, why = chosen(asked, method)
         if method is Method.INITPUT or sort is Sort.SERVER:
             return Sorting(sort, why)
-        try:
-            return Sorting(sort, why, self._who_loads(connection))
-        except TidefillError as error:
-            if asked is not None:
-                raise
-            sort, why = chosen(asked, method, rows, error.fact)
-            return Sorting(sort, why)
+        return Sorting(sort, why, self._who_loads(connection))
 
     def _who_loads(self, connection: str) -> str:
         """In words. Raises the reason why Spark cannot read from the server."""
