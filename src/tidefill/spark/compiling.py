@@ -30,7 +30,7 @@ from tidefill.views.relations.relations import Scan
 
 _TIMES = re.compile(r"cast\((\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d+)?)?) as (?:date|timestamp|timestamp_ntz)\)")
 _NUMBERS = re.compile(r"cast\((-?\d+(?:\.\d+)?) as (?:tinyint|smallint|bigint|double|float|decimal\(\d+,\d+\))\)")
-_SYNONYMS = {"Join Cross": "Join Inner", "], Cross": "], Inner", "NOT isnull(": "isnotnull("}  # LateralJoin ..., Cross
+_SYNONYMS = {"Join Cross": "Join Inner", "NOT isnull(": "isnotnull("}
 _IDS = re.compile(r"#\d+L?|\bplan_id=\d+|exprId=\d+|(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+")
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
 

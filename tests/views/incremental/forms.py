@@ -83,8 +83,8 @@ FORMS = {
         "SELECT k, count(*) AS n, min(x) AS lo FROM a LATERAL VIEW OUTER explode(sequence(0, g)) t AS k "
         "WHERE k IS NULL OR k > 0 GROUP BY k"
     ),
-    "LATERAL after a join": (
-        "SELECT b.id, t.k FROM b JOIN a ON a.id = b.aid, LATERAL explode(sequence(0, a.g)) AS t (k) WHERE t.k < b.y"
+    "LATERAL VIEW after a join": (
+        "SELECT b.id, t.k FROM b JOIN a ON a.id = b.aid LATERAL VIEW explode(sequence(0, a.g)) t AS k WHERE t.k < b.y"
     ),
     "windows over all rows": (
         "SELECT id, row_number() OVER (ORDER BY x, id) AS n, sum(x) OVER (ORDER BY id) AS t, count(*) OVER () AS c "
@@ -143,7 +143,7 @@ IN_DUCKDB = {
         "SELECT k, count(*) AS n, min(x) AS lo FROM (SELECT x, unnest(CASE WHEN g IS NULL THEN [NULL] "
         "ELSE generate_series(0, g) END) AS k FROM a) WHERE k IS NULL OR k > 0 GROUP BY k"
     ),
-    "LATERAL after a join": (
+    "LATERAL VIEW after a join": (
         "SELECT b.id, t.k FROM b JOIN a ON a.id = b.aid, unnest(generate_series(0, a.g)) AS t (k) WHERE t.k < b.y"
     ),
 }

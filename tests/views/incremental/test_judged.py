@@ -188,7 +188,6 @@ ARRAYS = {
     "fields": "SELECT k, inline(ss) FROM pc",
     "outer": "SELECT c.k, t.a, t.b FROM pc c LATERAL VIEW OUTER inline(c.ss) t AS a, b",
     "grouped": "SELECT x, count(*) AS n, max(k) AS top FROM pc LATERAL VIEW explode(xs) t AS x GROUP BY x",
-    "joined": "SELECT c.k, t.x, b.y FROM pc c JOIN pb b ON b.k = c.k LEFT JOIN LATERAL explode(c.xs) AS t (x)",
 }
 
 

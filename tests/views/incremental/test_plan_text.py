@@ -133,7 +133,7 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT id FROM a ORDER BY id LIMIT 3", UnsupportedQuery, "LIMIT"),
     ("SELECT id FROM a TABLESAMPLE (10 PERCENT) JOIN b ON true", UnsupportedQuery, "sample"),
     ("SELECT a.id FROM a VERSION AS OF 3 JOIN b ON true", UnsupportedQuery, "version"),
-    ("SELECT id FROM a, LATERAL (SELECT 1)", UnsupportedQuery, "something else than a table"),
+    ("SELECT id FROM a, LATERAL (SELECT 1)", UnsupportedQuery, "a join is LATERAL"),
     ("SELECT id, (SELECT y FROM b) AS m FROM a", UnsupportedQuery, "subquery for a value is not an aggregate"),
     ("SELECT id, (SELECT max(y) FROM b WHERE b.y < a.g) AS m FROM a", UnsupportedQuery, "by more than equalities"),
     ("SELECT g, count(*) AS n, (SELECT max(y) FROM b) AS m FROM a GROUP BY g", UnsupportedQuery, "beside groups"),
@@ -160,7 +160,7 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     (
         "SELECT a.id, t.x FROM a, LATERAL explode(array(a.g)) AS t (x) JOIN b ON b.id = t.x",
         UnsupportedQuery,
-        "after LATERAL",
+        "a join is LATERAL",
     ),
     ("SELECT a.id FROM a LATERAL VIEW json_tuple(s, 'a') t AS x", UnsupportedQuery, "several rows out of one"),
     ("SELECT a.id, nobody FROM a JOIN b ON a.id = b.aid", BadSql, "no column nobody"),

@@ -183,12 +183,9 @@ class _Lowering:
         relation, first = self._source(tree.args["from_"].this, env)
         sources, joins, laterals = [first], list[Joined](), list[Made]()
         for join in tree.args.get("joins") or ():
-            if isinstance(join.this, exp.Lateral) and is_generator(join.this.this):
-                laterals.append(self._lateral(join.this, sources, outer=_is_outer(join)))
-                continue
-            if laterals:
-                hint = "Put LATERAL into a query in FROM, or after all joins."
-                raise refused(join, "a join comes after LATERAL", hint)
+            if isinstance(join.this, exp.Lateral):
+                hint = "Write LATERAL VIEW [OUTER] explode(xs) t AS x after all joins."
+                raise refused(join, "a join is LATERAL", hint)
             sources, added = self._join(join, sources, env)
             joins.append(added)
         for lateral in tree.args.get("laterals") or ():
@@ -422,16 +419,6 @@ def _common(left: Sequence[Source], right: Source) -> list[str]:
 
 def _row(tree: Expr) -> list[Expr]:
     return list(tree.expressions) if isinstance(tree, exp.Tuple) else [tree.unnest()]
-
-
-def _is_outer(join: exp.Join) -> bool:
-    """Whether a join with LATERAL keeps rows of which nothing is made."""
-    kind = _JOINS.get((join.side.upper(), join.kind.upper()))
-    on = join.args.get("on")
-    if kind not in ("inner", "left") or join.args.get("using") or not (on is None or on == exp.true()):
-        hint = "Write CROSS JOIN LATERAL or LEFT JOIN LATERAL without a condition, and the condition into WHERE."
-        raise refused(join, "a join with LATERAL has a condition, or is of another kind", hint)
-    return kind == "left"
 
 
 def _given(item: Expr) -> list[str]:
