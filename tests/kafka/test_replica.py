@@ -10,9 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kafka.harness import COLUMNS, Stream, clicks
-from tests.spark_jobs import counted
 from tidefill.errors import InvalidSetting, JobFailed, UnsupportedQuery, UpstreamUnfit
-from tidefill.kafka import upstream as kafka_upstream
 
 
 @pytest.fixture
@@ -102,19 +100,6 @@ def test_an_unreadable_message_stops_the_job_with_its_offset(stream: Stream) -> 
     assert stream.ids() == [*range(5)], "nothing of the step was committed"
 
 
-@pytest.mark.full
-def test_an_unreadable_message_is_kept(stream: Stream) -> None:
-    stream.kafka.make(stream.topic, 1)
-    stream.kafka.send(stream.topic, [*clicks([0]), b"what?", *clicks([2])])
-    job = stream.create(on_bad_message="keep")
-    job.wait(120)
-    rows = stream.engine.table("clicks").orderBy("kafka_offset").collect()
-    assert [(row.id, row.kafka_value, row.kafka_error) for row in rows] == [
-        (0, None, None), (None, bytearray(b"what?"), "it is no JSON object"), (2, None, None),
-    ]  # fmt: skip
-    assert job.verify().differences == ()
-
-
 def test_what_is_refused_before_anything_is_made(stream: Stream) -> None:
     stream.kafka.make(stream.topic, 1)
     stream.kafka.send(stream.topic, clicks([1]))
@@ -139,60 +124,3 @@ def test_what_is_refused_before_anything_is_made(stream: Stream) -> None:
     assert facts["kept fresh"] == "incrementally: new messages are appended"
     assert facts["key"] == "kafka_partition, kafka_offset"
     assert "'page': 'page 1'" in facts["notice"]
-
-
-@pytest.mark.full
-def test_raw_messages_with_key_and_headers(stream: Stream) -> None:
-    stream.kafka.make(stream.topic, 1)
-    stream.kafka.producer.produce(stream.topic, b"\xff\x00", b"k", headers={"a": b"1"})
-    stream.kafka.send(stream.topic, [None])
-    stream.create(format="raw", columns="", include="key, headers").wait(120)
-    one, other = stream.engine.table("clicks").orderBy("kafka_offset").collect()
-    assert (one.kafka_value, one.kafka_key, one.kafka_headers[0].key) == (b"\xff\x00", b"k", "a")
-    assert (other.kafka_value, other.kafka_key) == (None, None)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("begin", "expected"), [("latest", [10, 11]), ("earliest", [*range(12)])])
-def test_where_a_replica_begins(stream: Stream, begin: str, expected: list[int]) -> None:
-    stream.kafka.make(stream.topic, 2)
-    stream.kafka.send(stream.topic, clicks(range(10)), 0)
-    job = stream.create(begin=begin)
-    job.wait(120)
-    stream.kafka.send(stream.topic, clicks([10]), 0)
-    stream.kafka.send(stream.topic, clicks([11]), 1)
-    stream.engine.run_once()
-    assert stream.ids() == expected
-    assert job.verify().differences == ()
-
-
-@pytest.mark.full
-def test_a_long_pause_is_taken_in_by_bounded_steps(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_upstream, "AHEAD_MAX", 30)
-    stream.kafka.make(stream.topic, 2)
-    job = stream.create()
-    job.wait(120)
-    stream.kafka.send(stream.topic, clicks(range(80)), 0)
-    stream.kafka.send(stream.topic, clicks(range(80, 85)), 1)
-    before = job._row().anchor
-    stream.engine.run_once()
-    assert stream.ids() == [*range(85)]
-    assert before != job._row().anchor
-    assert job.verify().differences == ()
-
-
-@pytest.mark.full
-def test_a_forward_into_a_large_table_costs_no_more_jobs(stream: Stream, spark: SparkSession) -> None:
-    stream.kafka.make(stream.topic, 1)
-    job = stream.create()
-    job.wait(120)
-
-    def step(first: int, last: int) -> int:
-        stream.kafka.send(stream.topic, clicks(range(first, last)))
-        with counted(spark) as jobs:
-            stream.engine.run_once()
-        return jobs.count
-
-    few = step(0, 10)
-    step(10, 20_000)
-    assert step(20_000, 20_010) <= few

@@ -34,7 +34,9 @@ def notices_of(look: TopicLook, set_up: TopicSetUp) -> list[str]:
     if gone:
         found.append(f"the topic has forgotten {gone:,} offsets already: the replica begins after them")
     if set_up.compacted:
-        found.append("the topic is compacted: it may lose any message but the newest of a key, so VERIFY compares none")
+        found.append(
+            "the topic is compacted: it may lose any message but the newest of a key, and replicas of it are not tested"
+        )
     elif set_up.compacted is None:
         found.append("what the topic is set to keep is not known: the user of the connection may not ask")
     if set_up.deletes and set_up.retention_ms is not None and set_up.retention_ms >= 0:
