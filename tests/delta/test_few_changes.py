@@ -184,6 +184,7 @@ def test_what_only_added_removes_nothing(
     assert [tuple(row) for row in merge.changes.orderBy("id").collect()] == [(0, "I"), (1, "I"), (2, "I")]
 
 
+@pytest.mark.full
 def test_a_commit_says_whether_it_only_added(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.range(9).write.format("delta").save(path)

@@ -67,6 +67,7 @@ def commits(spark: SparkSession, shop: Shop, name: str) -> list[Logged]:
     return StatementLog(spark, str(path)).newest()
 
 
+@pytest.mark.full
 def test_a_step_overwrites_it_and_one_of_another_runner_is_noticed(shop: Shop, spark: SparkSession) -> None:
     # R13
     made(shop)

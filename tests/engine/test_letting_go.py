@@ -25,6 +25,7 @@ def _job(shop: Shop) -> Job:
     return job
 
 
+@pytest.mark.full
 def test_a_run_leaves_nothing_in_memory(spark: SparkSession, shop: Shop) -> None:
     before = _cached(spark)
     _job(shop)

@@ -80,6 +80,7 @@ ROLLED = "SELECT g, count(*) AS n, sum(x) AS t FROM a GROUP BY ROLLUP (g)"
 PAIRED = "SELECT a.id, r.n FROM a NATURAL JOIN rolled AS r"
 
 
+@pytest.mark.full
 def test_what_cannot_be_kept_is_computed_anew_when_its_inputs_change(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, random.Random(11))
     engine = lake.engine
@@ -166,6 +167,7 @@ def test_every_form_is_the_same_on_spark(first: int, spark: SparkSession, tmp_pa
     compare(spark, tmp_path, dict(itertools.islice(FORMS.items(), first, first + TOGETHER)))
 
 
+@pytest.mark.full
 def test_a_few_forms_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     compare(spark, tmp_path, {name: FORMS[name] for name in FEW}, rounds=(("a", "c"),))
 
