@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 
 import duckdb
@@ -11,13 +10,7 @@ import pytest
 
 from tests.views.incremental.history import move_and_lessen, run
 from tests.views.incremental.queries import DIRECTED
-from tests.views.incremental.world import World, connected, some_walks
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connected() as made:
-        yield made
+from tests.views.incremental.world import World, some_walks
 
 
 @pytest.mark.parametrize("name", DIRECTED)

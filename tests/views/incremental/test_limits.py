@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import duckdb
 import pytest
 
 from tests.views.incremental.history import run
 from tests.views.incremental.queries import DIRECTED
-from tests.views.incremental.world import World, connected
+from tests.views.incremental.world import World
 from tidefill.views.plan.limits import Reading, origins
 from tidefill.views.plan.statement import Script
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connected() as made:
-        yield made
 
 
 def script(world: World, *changed: str, large: str) -> Script:

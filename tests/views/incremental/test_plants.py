@@ -15,19 +15,13 @@ from sqlglot import exp
 from tests.views.incremental import world
 from tests.views.incremental.history import is_noticed, move_and_lessen
 from tests.views.incremental.queries import DIRECTED
-from tests.views.incremental.world import Walks, World, connected
+from tests.views.incremental.world import Walks, World
 from tidefill.views.plan import changes, drivers, limits, plan, sums
 from tidefill.views.plan.changes import Changes
 from tidefill.views.relations import joins, keys, sets, subqueries, texts, using
 from tidefill.views.relations.relations import InnerJoin, LeftJoin, Matched, Relation, scans
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connected() as made:
-        yield made
 
 
 def _always_new(patch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import duckdb
@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from tests.views.incremental.history import is_noticed
 from tests.views.incremental.queries import DIRECTED
-from tests.views.incremental.world import connected
 from tidefill.views.plan import changes, drivers
 from tidefill.views.plan.changes import Changes
 from tidefill.views.relations import generators, lower, sets, subqueries, texts
@@ -19,12 +18,6 @@ from tidefill.views.relations.grouping_sets import Groupings
 from tidefill.views.relations.relations import FullJoin, Generated, LeftJoin, Relation
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connected() as made:
-        yield made
 
 
 def _right_rows_always_match(patch: pytest.MonkeyPatch) -> None:

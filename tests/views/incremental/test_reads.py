@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import duckdb
 import pytest
 from sqlglot import exp
 
 from tests.views.incremental.queries import DIRECTED
-from tests.views.incremental.world import World, connected
+from tests.views.incremental.world import World
 from tidefill.views.plan.limits import Reading
 from tidefill.views.plan.statement import Script
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connected() as made:
-        yield made
 
 
 def script(name: str, changed: list[str], connection: duckdb.DuckDBPyConnection) -> Script:

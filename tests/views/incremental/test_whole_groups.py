@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 
 import duckdb
@@ -12,7 +11,7 @@ import pytest
 from tests.views.incremental.history import run
 from tests.views.incremental.queries import DIRECTED
 from tests.views.incremental.test_plan_text import planned
-from tests.views.incremental.world import TABLES, Walks, World, connected, ending
+from tests.views.incremental.world import TABLES, Walks, World, ending
 from tidefill.core.keys import Key
 from tidefill.delta.build import _drivers_of
 from tidefill.jobs.definitions import Part, PlannedViewDefinition
@@ -22,12 +21,6 @@ from tidefill.views.plan.plan import ViewPlan
 
 G: Walks = {"a": ("g", "id")}
 GS: Walks = {"a": ("g", "s", "id")}
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connected() as made:
-        yield made
 
 
 def driven(sql: str, walks: Walks, largest: str = "") -> Drivers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 
 import duckdb
@@ -11,16 +10,10 @@ import pytest
 
 from tests.views.incremental.queries import DIRECTED
 from tests.views.incremental.test_plan_text import planned
-from tests.views.incremental.world import World, connected
+from tests.views.incremental.world import World
 from tidefill.errors import BadSql, TidefillError, UnsupportedQuery
 from tidefill.views.plan import plan_text
 from tidefill.views.plan.plan import ViewPlan
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connected() as made:
-        yield made
 
 
 def test_a_row_leaves_one_partition_and_enters_another(connection: duckdb.DuckDBPyConnection) -> None:
