@@ -18,6 +18,7 @@ from tidefill.delta.log.survey import Survey
 from tidefill.delta.upstream import FEW_BYTES, FEW_CHANGES, DeltaUpstream, number_of
 from tidefill.errors import KeyNotUnique
 from tidefill.jobs.definitions import INPUT
+from tidefill.ports.frames import Merge
 from tidefill.spark.derive_rows import RowWise
 from tidefill.spark.names import table_at
 
@@ -179,6 +180,7 @@ def test_what_only_added_removes_nothing(
     halves = table.read_changes(FIRST, Version("a", Number(newest)), whole())
     assert halves.removes is removes
     merge = RowWise(spark.range(0), None, ["id"]).changes({INPUT: halves}, {})
+    assert isinstance(merge, Merge)
     merge.changes.explain()
     assert ("Join" in capsys.readouterr().out) is removes, "there is nothing to compare them with"
     assert [tuple(row) for row in merge.changes.orderBy("id").collect()] == [(0, "I"), (1, "I"), (2, "I")]

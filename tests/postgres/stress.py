@@ -16,6 +16,7 @@ import psycopg
 from tests.postgres.harness import Postgres
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Entry
+from tidefill.core.keys import Key
 from tidefill.core.reasons import Reason
 from tidefill.core.sizing import Sizing
 from tidefill.core.version import Version
@@ -55,6 +56,10 @@ class SessionReader:
             return [row[0] for row in found] if len(columns) == 1 else found
 
         return rows
+
+    def constants(self, columns: Sequence[PgColumn], rows: Sequence[Key]) -> Frame:
+        values = [row.values for row in rows]
+        return lambda: [value[0] for value in values] if len(columns) == 1 else list(values)
 
     def union(self, frames: Sequence[Frame]) -> Frame:
         return lambda: [row for frame in frames for row in frame()]

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.postgres.harness import PASSWORD, ROLE, Postgres
 from tidefill import connect
+from tidefill.delta.changed_keys import changed_keys
 from tidefill.engine.engine import Engine
 from tidefill.errors import InvalidSetting, TidefillError, UnknownTable, Unreadable
 from tidefill.ports.frames import Compared
@@ -97,6 +98,47 @@ def test_a_replica_is_filled_kept_fresh_and_dropped(shop: Shop) -> None:
     job.wait(60, gone=True)
     assert slots(shop.postgres) == []
     assert list((shop.folder / "lake").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "at_hand"),
+    [
+        pytest.param("id bigint PRIMARY KEY", "n", True, id="whole numbers"),
+        pytest.param(
+            "id uuid, place text, PRIMARY KEY (place, id)",
+            "md5(n::text)::uuid, E'O''Brien \\\\ ' || n",
+            True,
+            id="uuid and text",
+            marks=pytest.mark.full,
+        ),
+        pytest.param("id numeric(9, 2) PRIMARY KEY", "n / 4.0", False, id="decimals", marks=pytest.mark.full),
+    ],
+)
+def test_few_changed_rows_are_written_as_they_are_read(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, columns: str, key: str, at_hand: bool
+) -> None:
+    """Nothing is computed to learn the keys, if the log has told them."""
+    collected: list[str] = []
+
+    def keys_of(changes: Any, columns: Any, types: Any) -> Any:
+        collected.append("keys")
+        return changed_keys(changes, columns, types)
+
+    monkeypatch.setattr("tidefill.delta.target.changed_keys", keys_of)
+    shop.postgres.execute(f"CREATE TABLE {shop.orders} (v int, {columns})")
+    rows = f"SELECT mod(n, 50), {key} FROM generate_series(%s::int, %s) n"
+    shop.postgres.execute(f"INSERT INTO {shop.orders} {rows}", 1, 500)
+    shop.postgres.publish(shop.orders, shop.orders)
+    job = shop.engine.create_replica("copy", shop.source, publication=shop.orders, verify=False)
+    shop.engine.run_once()
+    collected.clear()
+    shop.postgres.execute(f"UPDATE {shop.orders} SET v = -1 WHERE v = 7")
+    shop.postgres.execute(f"DELETE FROM {shop.orders} WHERE v = 8")
+    shop.postgres.execute(f"INSERT INTO {shop.orders} {rows}", 501, 510)
+    shop.engine.run_once()
+    assert job.verify().differences == ()
+    assert len(shop.copied()) == len(shop.rows()) == 500
+    assert not collected if at_hand else collected
 
 
 def test_a_backlog_is_taken_in_by_batches(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,12 +65,16 @@ class ChangedKeys:
 
     def predicate(self) -> str | None:
         """True for rows with one of the keys, and never NULL; None if there is no key, or if it would be too long."""
+        if not self.keys or sum(None in key.values for key in self.keys) > NULLS_MAX:
+            return None
+        text = self.named()
+        return text if len(text) <= PREDICATE_MAX else None
+
+    def named(self) -> str:
+        """The predicate, however long. There has to be a key."""
         known = [key for key in self.keys if None not in key.values]
         others = [key for key in self.keys if None in key.values]
-        if not self.keys or len(others) > NULLS_MAX:
-            return None
-        text = " OR ".join([*([self._among(known)] if known else ()), *map(self._is, others)])
-        return text if len(text) <= PREDICATE_MAX else None
+        return " OR ".join([*([self._among(known)] if known else ()), *map(self._is, others)])
 
     def _among(self, keys: Sequence[Key]) -> str:
         """By the first column alone too: that is what files are chosen by."""

@@ -4,6 +4,7 @@
 |---|---|
 | a chunk, or nothing but new rows: above all that is there, or said to be new (`fresh`) | an append |
 | up to some 10,000 keys | an overwrite of the rows that have one of these keys (replaceWhere) |
+| the same, of an upstream that names the keys (`Put`) | the same overwrite, without a look at the changes before |
 | up to so many, and all of them go | a DELETE |
 | a few, of a table of few rows whose changes nobody reads | an overwrite with the rows in memory (`small_target`) |
 | more | a MERGE |
@@ -51,7 +52,7 @@ from tidefill.errors import (
     UpstreamReplaced,
 )
 from tidefill.jobs.resources import Resource
-from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
+from tidefill.ports.frames import Append, Compared, Merge, Put, Replace, TargetWrite
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same
@@ -219,6 +220,8 @@ class DeltaTarget:
                 self._write_all(rows, "overwrite", payload)
             case Merge():
                 self._merge(write, payload)
+            case Put(keys, rows):
+                self._put(keys, rows, payload)
             case never:
                 assert_never(never)
 
@@ -286,6 +289,16 @@ class DeltaTarget:
                 carried = replace(payload, expected=Counts(inserted=change.after.num_rows))
                 self._write(self._small.all_rows(change, self._schema), "overwrite", carried)
             self._small.keep(payload.commit_uuid, change)
+
+    def _put(self, keys: tuple[Key, ...], rows: DataFrame, payload: Payload) -> None:
+        """Rows in place of those with these keys."""
+        with self._translated(), small_step(rows.sparkSession, True):
+            if not keys:
+                self._write(rows, "append", payload)
+                return
+            changed = ChangedKeys(keys, Counts(), self._key, tuple(key_types(self._schema, self._key)))
+            with without_constraint_propagation(rows.sparkSession):
+                self._write(rows, "overwrite", payload, {"replaceWhere": changed.named()})
 
     def _merge_by_key(self, write: Merge[DataFrame], payload: Payload) -> None:
         kept = write.changes.cache()

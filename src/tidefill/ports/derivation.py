@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
-from tidefill.ports.frames import Halves, Judged, Merge
+from tidefill.ports.frames import Halves, Judged, Merge, Put
 
 F = TypeVar("F")
 
@@ -22,7 +22,7 @@ class Derivation(Protocol[F]):
         """The outputs of the rows of new chunks, where a fill is a plain append; `whole` are the inputs that are not
         walked."""
 
-    def changes(self, halves: Mapping[Occurrence, Halves[F]], new: Mapping[Occurrence, F]) -> Merge[F]:
+    def changes(self, halves: Mapping[Occurrence, Halves[F]], new: Mapping[Occurrence, F]) -> Merge[F] | Put[F]:
         """What the changes of covered inputs do to the outputs; the rows of chunks count as additions. An input without
         `halves` did not change. `new`: all covered inputs after the changes. To take a frame out of `new` asks its
         upstream, so take only what is needed, and before returning: the upstream is checked after that."""

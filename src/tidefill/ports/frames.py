@@ -16,7 +16,8 @@ class Halves(Generic[F]):
     changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
     to read them again costs nothing. `removes`: there may be something in `removed`. `lead`: the least and the greatest
     value in the first column of the keys, where they are known at no cost. `few`: the upstream knows that they are so
-    few that one task works them off soonest. `fresh`: nothing is in `removed`, and no row of `added` was ever covered:
+    few that one task works them off soonest. `keys`: without `images`, the keys in `removed`, if they are few, have no
+    NULL, and are at hand. `fresh`: nothing is in `removed`, and no row of `added` was ever covered:
     these are messages that were not there before."""
 
     removed: F
@@ -26,6 +27,7 @@ class Halves(Generic[F]):
     removes: bool = True
     lead: tuple[int, int] | None = None
     few: bool = False
+    keys: tuple[Key, ...] | None = None
     fresh: bool = False
 
 
@@ -51,6 +53,15 @@ class Merge(Generic[F]):
     read: bool = False
     touched: F | None = None
     fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put(Generic[F]):
+    """Rows in place of those that have one of these few keys, none of which has a NULL: a key without a row is gone.
+    No row has another key. Nothing has to be compared or counted before the write, as for a `Merge`."""
+
+    keys: tuple[Key, ...]
+    rows: F
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +94,4 @@ class Judged(Generic[F]):
     notes: tuple[str, ...] = ()
 
 
-TargetWrite: TypeAlias = Append[F] | Merge[F] | Replace[F]
+TargetWrite: TypeAlias = Append[F] | Merge[F] | Put[F] | Replace[F]

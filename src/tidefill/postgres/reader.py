@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructField, StructType
 
+from tidefill.core.keys import Key
 from tidefill.errors import TidefillError, UpstreamUnfit
 from tidefill.ports.frames import F
 from tidefill.postgres.head import Head
@@ -17,7 +20,9 @@ from tidefill.postgres.types import PgColumn, mapped
 from tidefill.spark.faults import SNAPSHOT_GONE as SNAPSHOT_GONE
 from tidefill.spark.faults import translated
 from tidefill.spark.jars import jars_of_postgres
+from tidefill.spark.local_rows import as_frame
 
+_AS_LOGGED = {"SMALLINT": ShortType(), "INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
 FETCH_ROWS = 10_000  # without a number the driver forgets the snapshot, and reads all rows at once
 
 
@@ -26,6 +31,9 @@ class Reader(Protocol[F]):
 
     def read(self, head: Head, columns: Sequence[PgColumn], query: str) -> F:
         """The rows of a query that sends these columns, named by their numbers, evaluated late."""
+
+    def constants(self, columns: Sequence[PgColumn], rows: Sequence[Key]) -> F:
+        """These rows of columns that are sent as they are logged."""
 
     def union(self, frames: Sequence[F]) -> F:
         """The rows of all of them."""
@@ -68,6 +76,12 @@ class SparkReader:
                 .load()
             )
             return frame.select(*map(_as_spark, columns))
+
+    def constants(self, columns: Sequence[PgColumn], rows: Sequence[Key]) -> DataFrame:
+        """No server is asked."""
+        fields = [StructField(column.name, _AS_LOGGED[mapped(column).becomes]) for column in columns]
+        values = [pa.array([row.values[place] for row in rows]) for place in range(len(fields))]
+        return as_frame(self._spark, pa.table(values, [field.name for field in fields]), StructType(fields))
 
     def union(self, frames: Sequence[DataFrame]) -> DataFrame:
         """By position: they are of the same columns. Two and two, as there may be hundreds: Spark goes down a plan by

@@ -132,6 +132,14 @@ def key_type(column: PgColumn) -> KeyType:
     return found
 
 
+_AS_LOGGED = frozenset({"int2", "int4", "int8", "text", "varchar", "uuid"})
+
+
+def is_sent_as_logged(column: PgColumn) -> bool:
+    """Whether the log writes a value of a key as it is sent to Spark."""
+    return column.kind != "a" and column.base in _AS_LOGGED
+
+
 def is_text(column: PgColumn) -> bool:
     """Whether its values are compared as text, for which a collation counts."""
     return column.base in ("text", "varchar", "bpchar", "name")

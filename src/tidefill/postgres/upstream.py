@@ -33,11 +33,13 @@ from tidefill.postgres.reader import Reader
 from tidefill.postgres.server import PostgresServer
 from tidefill.postgres.slot import Slot
 from tidefill.postgres.survey import Leaf, PgTable, Survey, check_same
-from tidefill.postgres.types import INTEGER_TYPES, PgColumn, key_type
+from tidefill.postgres.types import INTEGER_TYPES, PgColumn, is_sent_as_logged, key_type
 
 READERS = 4  # of a chunk
 READER_ROWS_MIN = 20_000
 KEYS_PER_QUERY = 20_000
+KEYS_NAMED_MAX = 10_000  # these, with texts of so many characters in all, a target is given as values
+KEYS_TEXT_MAX = 1 << 18
 KEYS_SHARE_MAX = 0.5  # of what is covered: then it is read again
 KEYS_TAKEN_MAX = 5_000_000  # in one step: they go to Spark in the text of queries, which its driver holds
 NEW = 1 << 62  # a transaction that no snapshot of before sees
@@ -221,14 +223,31 @@ class PostgresUpstream(Generic[F]):
         added: list[F] = []
         ends: set[int] = set()
         batches = head.told.backlog.batches(_snapshot(after), KEYS_PER_QUERY)
+        named: tuple[Key, ...] | None = None
         for batch in chain([next(batches, [])], batches):
             ends = self._ends(ends, batch)
-            keys = queries.keys(batch)
-            removed.append(self._read(head, queries.key_columns, f"{keys} k", "k", "true"))
+            keys, named = queries.keys(batch), self._named(batch)
+            removed.append(
+                self._read(head, queries.key_columns, f"{keys} k", "k", "true")
+                if named is None
+                else self._reader.constants(queries.key_columns, named)
+            )
             added.append(self._read(head, head.survey.columns, queries.rows_of(keys), "t", where))
         lead = (min(ends), max(ends)) if ends else None
         few = len(removed) == 1
-        return Halves(self._reader.union(removed), self._reader.union(added), images=False, lead=lead, few=few)
+        at_hand = named if few else None
+        return Halves(
+            self._reader.union(removed), self._reader.union(added), images=False, lead=lead, few=few, keys=at_hand
+        )
+
+    def _named(self, batch: Sequence[KeyTexts]) -> tuple[Key, ...] | None:
+        """The keys as values, if they are few and the log writes them as they are sent."""
+        columns = self._queries.key_columns
+        few = len(batch) <= KEYS_NAMED_MAX and sum(map(len, chain.from_iterable(batch))) <= KEYS_TEXT_MAX
+        if not few or not all(map(is_sent_as_logged, columns)):
+            return None
+        types = [key_type(column) for column in columns]
+        return tuple(Key(tuple(kind.value(text) for kind, text in zip(types, key, strict=True))) for key in batch)
 
     def _ends(self, ends: set[int], keys: Sequence[KeyTexts]) -> set[int]:
         """The least and the greatest of these and of what is in the first column of the keys, if it is of integers."""

@@ -26,7 +26,7 @@ from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Un
 from tidefill.jobs.agreement import ALONE, InStep, agree
 from tidefill.jobs.row import Job
 from tidefill.ports.derivation import Derivation
-from tidefill.ports.frames import Append, Compared, Halves, Judged, Merge, Replace, TargetWrite
+from tidefill.ports.frames import Append, Compared, Halves, Judged, Merge, Put, Replace, TargetWrite
 from tidefill.ports.target import Target
 from tidefill.ports.uniqueness import Uniqueness
 from tidefill.ports.upstream import Upstream
@@ -300,10 +300,11 @@ class Backfill(Generic[F]):
         others = {name: self._whole_input(name, after) for name in self.shape.tables if name not in self.shape.walked}
         return self._derivation.append(rows, others)
 
-    def _merged(self, before: JobState, step: Step, after: JobState) -> Merge[F]:
+    def _merged(self, before: JobState, step: Step, after: JobState) -> Merge[F] | Put[F]:
         found = {name: self._halves(name, before, step, after) for name in self.shape.tables}
         halves = {name: half for name, half in found.items() if half is not None}
-        return replace(self._derivation.changes(halves, self._covered(after)), read=step.read)
+        write = self._derivation.changes(halves, self._covered(after))
+        return write if isinstance(write, Put) else replace(write, read=step.read)
 
     def _halves(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Halves[F] | None:
         """The changes judged by the OLD coverage, and the chunks, which the NEW versions already contain; None if there

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
 from tidefill.jobs.definitions import INPUT
-from tidefill.ports.frames import Halves, Judged, Merge
+from tidefill.ports.frames import Halves, Judged, Merge, Put
 from tidefill.spark.judge import by_text
 from tidefill.spark.names import HIDDEN, MARK, quoted
 
@@ -92,7 +92,7 @@ class RowWise:
 
     def changes(
         self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
-    ) -> Merge[DataFrame]:
+    ) -> Merge[DataFrame] | Put[DataFrame]:
         """Old and new outputs side by side; what is equal on both sides is no change."""
         half = halves[INPUT]
         if not half.images:
@@ -116,11 +116,13 @@ class RowWise:
             return None
         return reduce(lambda one, other: one.union(other), (rows.select(*map(quoted, self._order)) for rows in outputs))
 
-    def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame]:
+    def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame] | Put[DataFrame]:
         """Where only the keys of changed rows are known, which is enough for a copy: whatever has such a key goes, or
         becomes the row that has it now."""
         assert self._columns is None, "only a copy can be kept by keys alone"
         assert not self._where, "only a copy can be kept by keys alone"
+        if half.keys is not None:
+            return Put(half.keys, half.added)
         keys, added = half.removed.select(*map(quoted, self._key)), half.added
         joined = self._side_by_side(keys, added)
         values = [

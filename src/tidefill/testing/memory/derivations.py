@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
-from tidefill.ports.frames import Halves, Judged, Merge
+from tidefill.ports.frames import Halves, Judged, Merge, Put
 from tidefill.testing.memory.tables import GROUP, ID, REF, VALUE, Frame, Row
 
 Marked: TypeAlias = tuple[str, Any, Row | None]
@@ -67,9 +67,13 @@ class RowByRow(_Common):
         frame = rows["t"]
         return lambda: self.derive({"t": frame()})
 
-    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+    def changes(
+        self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]
+    ) -> Merge[Frame] | Put[Frame]:
         """Both images give exact marks; keys alone do not."""
         half = halves["t"]
+        if half.keys is not None:
+            return Put(half.keys, lambda: self.derive({"t": half.added()}))
         return Merge(self._by_image(half) if half.images else self._by_key(half), exact=half.images)
 
     def _by_image(self, half: Halves[Frame]) -> Frame:

@@ -27,6 +27,9 @@ from tidefill.testing.memory.delta import Bend, honest, refuse_duplicates, rows_
 from tidefill.testing.memory.tables import Frame, Row, WalkOf
 from tidefill.testing.memory.world import World
 
+KEYS_AT_HAND_MAX = 2
+"""Up to so many keys are told as values too. Small, so that short histories have both."""
+
 
 @dataclass(frozen=True, slots=True)
 class Logged:
@@ -322,7 +325,9 @@ class PostgresLike:
             present = [row for row in found if row is not None]
             return [row for row in present if rule.judge_by_key(self._walk_of(row), coverage)[1]]
 
-        return Halves(keys, rows, images=False)
+        told = {key for logged in self._transactions(after, upto) for key in logged.keys}
+        few = len(told) <= KEYS_AT_HAND_MAX
+        return Halves(keys, rows, images=False, keys=tuple(Key((key,)) for key in sorted(told)) if few else None)
 
     def _rows_of(self, head: Head | None) -> dict[int, Row]:
         if head is None or not head.alive:

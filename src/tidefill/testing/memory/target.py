@@ -22,7 +22,7 @@ from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique, NameTaken
 from tidefill.jobs.resources import Resource
-from tidefill.ports.frames import Append, Compared, Merge, Replace, TargetWrite
+from tidefill.ports.frames import Append, Compared, Merge, Put, Replace, TargetWrite
 from tidefill.testing.memory.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.memory.world import World
 
@@ -133,6 +133,12 @@ class MemoryTarget:
                 expected = Counts(marks["I"], marks["U"], marks["D"]) if exact else None
                 replaces = 0 < len(changes) <= KEYS_REPLACED_MAX
                 return *(_replaced if replaces else _upsert)(before, changes), expected, replaces
+            case Put(keys, frame):
+                there = {row[ID]: row for row in self._compute(frame)}
+                named = [key.values[0] for key in keys]
+                assert there.keys() <= set(named), "a row has a key that is not named"
+                changes = [("U" if key in there else "D", key, there.get(key)) for key in named]
+                return *_replaced(before, changes), None, bool(named)
             case never:
                 assert_never(never)
 

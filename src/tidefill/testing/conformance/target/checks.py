@@ -15,7 +15,7 @@ from tidefill.core.state import JobState
 from tidefill.core.version import Number, Snapshot, Version
 from tidefill.core.walk import DONE, Split, Upto, above, start
 from tidefill.errors import CommitConflict
-from tidefill.ports.frames import Append, Merge, Replace, TargetWrite
+from tidefill.ports.frames import Append, Merge, Put, Replace, TargetWrite
 from tidefill.ports.target import Target
 from tidefill.testing.conformance.target.harness import F, Row, TargetHarness
 
@@ -27,7 +27,7 @@ def row(id_: int, value: int | None = 0) -> Row:
     return (id_, id_ % 3, None, value)
 
 
-WAYS = ("append", "exact_merge", "merge", "replace")
+WAYS = ("append", "exact_merge", "merge", "put", "replace")
 
 
 def written_by(harness: TargetHarness[F], way: str, new: Row, act: Callable[[], None] | None = None) -> TargetWrite[F]:
@@ -38,6 +38,8 @@ def written_by(harness: TargetHarness[F], way: str, new: Row, act: Callable[[], 
     match way:
         case "append":
             return Append(rows)
+        case "put":
+            return Put((Key((new[0],)),), rows)
         case "replace":
             return Replace(rows)
         case _:

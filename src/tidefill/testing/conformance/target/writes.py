@@ -1,4 +1,4 @@
-"""Tests of the three kinds of write, append, merge and replace, and of the state that each commit carries."""
+"""Tests of the four kinds of write, append, merge, put and replace, and of the state that each commit carries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidefill.core.keys import Key
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Split
-from tidefill.ports.frames import Append, Merge, Replace, TargetWrite
+from tidefill.ports.frames import Append, Merge, Put, Replace, TargetWrite
 from tidefill.testing.conformance.target.checks import (
     OURS,
     assert_did,
@@ -109,6 +109,21 @@ def merge_by_key_between_known_ends(harness: TargetHarness[F]) -> None:
     assert confirmed(harness).state == state_at(3)
 
 
+def rows_take_the_place_of_keys(harness: TargetHarness[F]) -> None:
+    """A named key without a row is gone, one that was not there may come, and all others stay."""
+    filled(harness, [row(1), row(2), row(3)])
+    named = tuple(Key((number,)) for number in (1, 2, 7, 8))
+    commit(harness, Put(named, harness.frame([row(1, 9), row(7)])), 2)
+    assert_same(harness.rows(), [row(1, 9), row(3), row(7)])
+    assert last_payload(harness).expected is None
+    assert_did(harness, Counts(inserted=1, updated=1, deleted=1))
+    assert confirmed(harness).state == state_at(2)
+    commit(harness, Put((Key((3,)),), harness.frame([])), 3)
+    commit(harness, Put((Key((7,)), Key((3,))), harness.frame([row(3, 4), row(7, 5)])), 4)
+    assert_same(harness.rows(), [row(1, 9), row(3, 4), row(7, 5)])
+    assert confirmed(harness).state == state_at(4)
+
+
 def a_null_key_is_a_key(harness: TargetHarness[F]) -> None:
     """A group of NULL has one row like any other."""
     null: Row = (None, 1, 2, 3)
@@ -139,6 +154,7 @@ def writes_of_nothing_commit_too(harness: TargetHarness[F]) -> None:
     nothing, no_change = harness.frame([]), harness.marked([])
     writes: list[TargetWrite[F]] = [Append(nothing), Merge(no_change, exact=True), Merge(no_change, exact=False)]
     writes.append(Merge(harness.marked([("D", 99, None)]), exact=False))
+    writes += [Put((), nothing), Put((Key((99,)),), nothing)]
     for step, write in enumerate(writes, start=2):
         commit(harness, write, step)
         assert last_entry(harness).counts == Counts()
@@ -171,6 +187,7 @@ WRITES: tuple[TargetTest, ...] = (
     merge_that_deletes_everything,
     merge_by_key,
     merge_by_key_between_known_ends,
+    rows_take_the_place_of_keys,
     a_null_key_is_a_key,
     replace,
     writes_of_nothing_commit_too,

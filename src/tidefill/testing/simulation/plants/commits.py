@@ -13,13 +13,13 @@ from tidefill.core.confirm import Anchor, Truth
 from tidefill.core.state import JobState
 from tidefill.core.step import Step
 from tidefill.jobs.row import Job
-from tidefill.ports.frames import Append
+from tidefill.ports.frames import Append, Put
 from tidefill.run import backfill
 from tidefill.run.backfill import Backfill
 from tidefill.run.phases import Timed
 from tidefill.run.runner import Runner
 from tidefill.testing.memory import target
-from tidefill.testing.memory.derivations import nothing
+from tidefill.testing.memory.derivations import RowByRow, nothing
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.simulation.plants.plant import Plant
 
@@ -62,6 +62,17 @@ def _leave_a_key_out(before: Any, changes: list[Any]) -> Any:
     last = {key: before[key] for _, key, _ in changes[-1:] if key in before}
     after, counts = _replaced({key: rows for key, rows in before.items() if key not in last}, changes)
     return {key: (*last.get(key, ()), *after.get(key, ())) for key in {**last, **after}}, counts
+
+
+_row_by_row = RowByRow.changes
+
+
+def _keep_what_is_gone(self: RowByRow, halves: Any, new: Any) -> Any:
+    write = _row_by_row(self, halves, new)
+    if not isinstance(write, Put):
+        return write
+    there = {row[0] for row in write.rows()}
+    return Put(tuple(key for key in write.keys if key.values[0] in there), write.rows)
 
 
 _confirm = confirm.confirm
@@ -160,6 +171,13 @@ OF_COMMITS = (
         ("I1 covered",),
         0,
         ((target, "_replaced", _leave_a_key_out),),
+    ),
+    Plant(
+        "keep-what-is-gone",
+        "where the upstream names the changed keys, one without a row is not removed",
+        ("I1 covered",),
+        0,
+        ((RowByRow, "changes", _keep_what_is_gone),),
     ),
     Plant(
         "stale-rows-in-memory",
