@@ -89,14 +89,14 @@ def test_retention_passes_what_is_not_filled(stream: Stream, monkeypatch: pytest
     job = stream.create(chunk_rows=20)
     execute = Backfill.execute
 
-    def then_expire(self: Backfill[Any], row: Any, truth: Truth, step: Any) -> Truth:
-        found = execute(self, row, truth, step)
+    def then_expire(self: Backfill[Any], row: Any, truth: Truth, *more: Any) -> Truth:
+        found = execute(self, row, truth, *more)
         if found.state.step == 1:
             stream.kafka.expire(stream.topic, 0, 50)
         return found
 
     monkeypatch.setattr(Backfill, "execute", then_expire)
-    job.wait(120)
+    job.wait(240)
     assert stream.ids() == [*range(20), *range(50, 100)]
     events = [text for _, text in job.events()]
     assert any("partition 0: offsets 20 to 49 expired before they were filled" in text for text in events), events
