@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from tests.spark.test_coverage_column import POOLS, WALKS, a_key, frame_of
-from tidefill.core.confirm import Counts
+from tidefill.core.confirm import NO_TABLE, Counts, Payload
 from tidefill.core.keys import Key
+from tidefill.core.state import initial
 from tidefill.delta import changed_keys as module
 from tidefill.delta.changed_keys import ChangedKeys, changed_keys
+from tidefill.delta.target import DeltaTarget
 from tidefill.errors import KeyNotUnique
+from tidefill.ports.frames import Append, Merge
 from tidefill.spark.coverage import collectable, key_of, key_types
 from tidefill.spark.names import MARK
 from tidefill.spark.session import job_session
@@ -83,3 +88,15 @@ def test_the_greatest_key_and_what_lies_above_it() -> None:
     assert with_null.greatest() == Key((7,))
     assert not with_null.lie_above(Key((2,)))
     assert ChangedKeys((), NONE, ("k",), ()).greatest() is None
+
+
+def test_changes_that_come_to_nothing_are_written_whatever_the_key(spark: SparkSession, tmp_path: Path) -> None:
+    """A struct, as of a time window, is no constant, so it is merged by. A MERGE without anything to do is refused."""
+    rows = spark.sql("SELECT named_struct('n', id) AS w, id AS v FROM range(3)")
+    target = DeltaTarget(rows.sparkSession, str(tmp_path / "target"), rows.schema, ["w"], "by_struct")
+    target.commit(Append(rows), Payload(initial(1), "generation", "first", NO_TABLE))
+    nothing = rows.where("v < 0").withColumn(MARK, f.lit("U"))
+    target.commit(Merge(nothing, exact=True), Payload(replace(initial(1), step=2), "generation", "second", 0))
+    (*_, last) = target.log()
+    assert last.payload is not None
+    assert (last.payload.commit_uuid, last.counts) == ("second", Counts())

@@ -52,3 +52,15 @@ def test_sums_without_a_key_are_compared_but_for_the_last_digits(
     stored = spark.read.format("delta").load(path)
     target = DeltaTarget(spark, path, stored.schema, (), "summed", rounded=["s"])
     assert bool(target.compare(spark.sql(rows).select(*columns), 0).differences) == differs
+
+
+def test_a_difference_from_a_query_with_subqueries_in_select_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "target")
+    wanted = spark.sql(
+        "SELECT id, id IN (SELECT id FROM range(2)) AS i, NOT EXISTS (SELECT 1 FROM range(3) b WHERE b.id = a.id) AS e "
+        "FROM range(5) a"
+    )
+    wanted.write.format("delta").save(path)
+    target = DeltaTarget(spark, path, wanted.schema, ["id"], "compared")
+    assert target.compare(wanted, 0).differences == ()
+    assert target.compare(wanted.withColumn("e", ~wanted.e), 0).differences != ()

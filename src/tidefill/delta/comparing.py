@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, StructType
 from tidefill.ports.frames import Compared
 from tidefill.spark.derive_rows import same
 from tidefill.spark.names import HIDDEN, MARK, quoted
+from tidefill.spark.session import without_constraint_propagation
 
 DIFFERENCES_MAX = 10
 BUCKETS = 256
@@ -52,13 +53,14 @@ def _fingerprints(rows: DataFrame, key: Sequence[str]) -> dict[int, tuple[Any, .
 
 
 def _differences(wanted: DataFrame, found: DataFrame, buckets: Sequence[int], key: Sequence[str]) -> tuple[str, ...]:
-    """By key, with both values."""
+    """By key, with both values. (Spark's inference of conditions fails over a union of rows with EXISTS in SELECT.)"""
     inside = _bucket(key).isin(list(buckets))
     every = [quoted(name) for name in wanted.columns]
     sides = [rows.where(inside).withColumn(MARK, f.lit(side)) for side, rows in ((WANTED, wanted), (FOUND, found))]
     counts = [f.count_if(f.col(MARK) == side).alias(side) for side in (WANTED, FOUND)]
     odd = sides[0].union(sides[1]).groupBy(*every).agg(*counts).where(f.col(WANTED) != f.col(FOUND))
-    rows = odd.orderBy(*map(quoted, key)).limit(2 * DIFFERENCES_MAX).collect()
+    with without_constraint_propagation(wanted.sparkSession):
+        rows = odd.orderBy(*map(quoted, key)).limit(2 * DIFFERENCES_MAX).collect()
     return _told(rows, [wanted.columns.index(name) for name in key])
 
 

@@ -82,6 +82,10 @@ class _Counted:
     def only_inserts(self) -> bool:
         return self.counts is not None and not self.counts.updated and not self.counts.deleted
 
+    @property
+    def is_nothing(self) -> bool:
+        return self.counts == Counts()
+
 
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
@@ -361,7 +365,7 @@ class DeltaTarget:
             return
         counted = self._counted(changes)
         carried = replace(payload, expected=counted.counts) if write.exact else payload
-        if write.exact and counted.only_inserts and self._ends_below(counted.first):
+        if write.exact and counted.only_inserts and (counted.is_nothing or self._ends_below(counted.first)):
             self._write(changes, "append", carried)
         else:
             self._run_merge(changes, carried, counted, exact=write.exact)

@@ -75,7 +75,11 @@ FORMS = {
     "NOT IN under OR": "SELECT id FROM a WHERE x < 0 OR g NOT IN (SELECT y FROM b WHERE y <> 3 OR id > 8)",
     "EXISTS and IN in SELECT": (
         "SELECT id, g IN (SELECT y FROM b) AS i, NOT EXISTS (SELECT 1 FROM c WHERE c.id1 = a.id) AS e, "
-        "g IN (SELECT y FROM b WHERE b.aid = a.id) AS r FROM a"
+        "g IN (SELECT y FROM b WHERE b.aid = a.id) AS r, (id, g) IN (SELECT aid, y FROM b) AS p FROM a"
+    ),
+    "NOT IN in SELECT": (
+        "SELECT id, g NOT IN (SELECT y FROM b) AS i, NOT (x > 0 OR g IN (SELECT y FROM b WHERE id > 3)) AS n, "
+        "(g IN (SELECT y FROM b WHERE b.aid = a.id)) = false AS f FROM a"
     ),
     "explode": "SELECT id, explode(sequence(0, g)) AS k FROM a",
     "posexplode": "SELECT id, posexplode(array(g, id)) AS (p, v), s FROM a",
@@ -136,6 +140,17 @@ IN_DUCKDB = {
     "first of a join": "SELECT a.g, first(b.y ORDER BY a.id, b.id) AS f FROM a JOIN b ON b.y = a.g GROUP BY a.g",
     "first below a join": (
         "SELECT b.id, t.f FROM b LEFT JOIN (SELECT g, first(s ORDER BY id) AS f FROM a GROUP BY g) t ON t.g = b.y"
+    ),
+    "EXISTS and IN in SELECT": (
+        "SELECT id, coalesce(g IN (SELECT y FROM b), false) AS i, "
+        "NOT EXISTS (SELECT 1 FROM c WHERE c.id1 = a.id) AS e, "
+        "coalesce(g IN (SELECT y FROM b WHERE b.aid = a.id), false) AS r, "
+        "EXISTS (SELECT 1 FROM b WHERE b.aid = a.id AND b.y = a.g) AS p FROM a"
+    ),
+    "NOT IN in SELECT": (
+        "SELECT id, coalesce(g NOT IN (SELECT y FROM b), false) AS i, "
+        "x <= 0 AND coalesce(g NOT IN (SELECT y FROM b WHERE id > 3), false) AS n, "
+        "coalesce(g NOT IN (SELECT y FROM b WHERE b.aid = a.id), false) AS f FROM a"
     ),
     "explode": "SELECT id, unnest(generate_series(0, g)) AS k FROM a",
     "posexplode": "SELECT id, unnest([0, 1]) AS p, unnest([g, id]) AS v, s FROM a",

@@ -9,25 +9,44 @@ from sqlglot import exp
 from tidefill.views.relations.parts import refuse_others
 from tidefill.views.relations.texts import HIDDEN, Expr
 
-_ASKED = "tidefill_asked"
+_NEGATED = "tidefill_negated"
 
 
-def as_condition(tree: Expr) -> Expr:
-    """The condition with a mark on each IN and EXISTS that stands under AND and OR alone: there unknown is as good as
-    false."""
+def judged(tree: Expr) -> Expr:
+    """The expression with a mark on each IN that is asked under NOT. (Spark gives false where IN is unknown, and where
+    NOT IN is; and it moves NOT down through AND and OR first.)"""
     tree = tree.copy()
-    for node in tree.find_all(exp.In, exp.Exists):
-        around = node.parent
-        while isinstance(around, exp.And | exp.Or | exp.Paren) and around is not tree:
-            around = around.parent
-        if node is tree or (around is tree and isinstance(tree, exp.And | exp.Or | exp.Paren)):
-            node.meta[_ASKED] = True
+    for node in filter(_is_in_query, tree.find_all(exp.In)):
+        node.meta[_NEGATED] = _under_not(node, tree)
     return tree
 
 
-def is_asked(node: Expr) -> bool:
-    """Whether only true matters, and unknown is as good as false."""
-    return bool(node.meta.get(_ASKED))
+def _under_not(node: exp.Expr, tree: Expr) -> bool:
+    around = None if node is tree else node.parent
+    turned = _turned(around)
+    if around is None or turned is None:
+        return False
+    return turned ^ _under_not(around, tree)
+
+
+def _turned(around: exp.Expr | None) -> bool | None:
+    """Whether it is NOT, or a comparison that Spark takes for NOT; None if NOT is not moved through it."""
+    match around:
+        case exp.Paren() | exp.And() | exp.Or():
+            return False
+        case exp.Not():
+            return True
+        case exp.EQ() | exp.NEQ():
+            sides = around.this.unnest(), around.expression.unnest()
+            constants = [side.this for side in sides if isinstance(side, exp.Boolean)]
+            return constants[0] is isinstance(around, exp.NEQ) if constants else None
+        case _:
+            return None
+
+
+def is_negated(node: Expr) -> bool:
+    """Whether IN is asked under NOT."""
+    return bool(node.meta.get(_NEGATED))
 
 
 def apart(tree: Expr, taken: int) -> tuple[Expr, dict[str, exp.Expr]]:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tidefill.errors import BadSql
 from tidefill.views.relations import keys
-from tidefill.views.relations.apart import apart, as_condition, filled, inside, is_asked
+from tidefill.views.relations.apart import apart, filled, inside, is_negated, judged
 from tidefill.views.relations.copies import Copy
 from tidefill.views.relations.expressions import expression_of, items_of
 from tidefill.views.relations.folding import Folded, counts, has_aggregates
@@ -27,7 +27,7 @@ from tidefill.views.relations.naming import Names
 from tidefill.views.relations.parts import refused
 from tidefill.views.relations.relations import Aggregate, Filter, InnerJoin, LeftJoin, Matched, Relation
 from tidefill.views.relations.scope import Scope
-from tidefill.views.relations.texts import Expr, Item, both, case, cast, coalesce, col, is_null, number
+from tidefill.views.relations.texts import Expr, Item, both, case, coalesce, col, is_null, number
 
 _OVER_MANY = ("group", "having", "distinct", "qualify")
 
@@ -131,7 +131,7 @@ class Subqueries:
     ) -> tuple[Relation, Expr]:
         """The relation joined with the subqueries in the expression, and the expression with names in their place,
         under which `values` has what they stand for."""
-        replaced, queries = apart(tree, len(values))
+        replaced, queries = apart(judged(tree), len(values))
         for name, query in queries.items():
             if isinstance(query, exp.Exists | exp.In):
                 relation, values[name] = self._mark(relation, scope, query, env)
@@ -140,7 +140,8 @@ class Subqueries:
         return relation, replaced
 
     def _mark(self, left: Relation, scope: Scope, tree: exp.Exists | exp.In, env: Env) -> tuple[Relation, Expr]:
-        """Whether IN or EXISTS holds for a row. `x IN (...)` is unknown if nothing equals x, and something is NULL."""
+        """Whether IN or EXISTS holds for a row. `x IN (...)` is unknown if nothing equals x, and something is NULL.
+        Spark takes that for false, but under NOT for true, so that `x NOT IN (...)` is false too."""
         some = exp.Count(this=exp.Star())
         if isinstance(tree, exp.Exists):
             inner, ties = self._exists(tree.this, scope, env)
@@ -149,10 +150,10 @@ class Subqueries:
         inner, ties, pairs = self._in(tree, scope, env)
         equal = [exp.EQ(this=one, expression=other) for one, other in pairs]
         marked, count = self._joined(left, inner, (*ties, *equal), some, tree)
-        if is_asked(tree):
+        if not is_negated(tree):
             return marked, _above_zero(count)
         if len(pairs) > 1:
-            raise refused(tree, "IN of several columns stands in an expression", "Write EXISTS, with equalities.")
+            raise refused(tree, "NOT IN of several columns stands in an expression", "Write EXISTS, with equalities.")
         ((value, found),) = pairs
         copied = Copy(self.names.like)
         again = copied.relation(inner)
@@ -162,7 +163,7 @@ class Subqueries:
     def with_condition(self, relation: Relation, scope: Scope, tree: Expr, env: Env) -> Filter:
         """The rows for which a condition with such subqueries holds."""
         values: dict[str, Expr] = {}
-        relation, replaced = self.with_values(relation, scope, as_condition(tree), values, env)
+        relation, replaced = self.with_values(relation, scope, tree, values, env)
         resolved = expression_of(replaced, scope)
         if not reads_only(resolved, relation.columns):
             raise refused(tree, "a condition refers to the query around it and has a subquery", "Write it as a join.")
@@ -317,12 +318,8 @@ def _nulls(value: Expr) -> Expr:
 
 
 def _in_mark(count: Expr, nulls: Expr, value: Expr) -> Expr:
-    """`x IN (...)` by how many equal x, and by what else there is. It is unknown if one of both sides is NULL."""
+    """Whether `x IN (...)` is true or unknown, by how many equal x, and by what else there is. It is unknown if one of
+    both sides is NULL."""
     nothing = exp.EQ(this=exp.paren(nulls), expression=number(0))
     unknown = exp.or_(exp.EQ(this=exp.paren(nulls.copy()), expression=number(2)), is_null(value.copy()))
-    return case(
-        (_above_zero(count), exp.true()),
-        (nothing, exp.false()),
-        (unknown, cast(exp.null(), "boolean")),
-        default=exp.false(),
-    )
+    return case((_above_zero(count), exp.true()), (nothing, exp.false()), (unknown, exp.true()), default=exp.false())
