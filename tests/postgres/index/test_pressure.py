@@ -55,6 +55,7 @@ def test_others_wait_for_a_chunk(indexed: Make, method: Method) -> None:
     assert index.differences() == []
 
 
+@pytest.mark.full
 def test_checkpoints_are_forced(indexed: Make) -> None:
     index = indexed(ROWS, chunk_rows=2)
     index.run_before(FillChunk)

@@ -124,6 +124,7 @@ def test_a_hidden_count_that_is_wrong_is_found_out(engine: Engine, monkeypatch: 
         job.wait(timeout=120)
 
 
+@pytest.mark.full
 def test_a_choice_that_the_text_leaves_open_is_made_and_told(engine: Engine) -> None:
     numbered = "SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY x) AS n FROM pa"
     jobs = [
