@@ -1,0 +1,62 @@
+"""Nexmark's queries are kept exact by changes, as one view and as views on views, and each has rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from benchmarks.nexmark.queries import CHAINS, QUERIES, TABLES, reads
+from tests.views.incremental.history import run
+from tests.views.incremental.nexmark import Above, world
+from tests.views.incremental.nexmark_page import PAGE, page
+from tests.views.incremental.world import World, connected
+
+SEEDS, STEPS = 3, 6
+INCREMENTAL_MIN = 23
+
+
+@pytest.fixture(scope="module")
+def auctions() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB that has Nexmark's tables."""
+    with connected(TABLES.values()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def below() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Another one, for the view that a view reads."""
+    with connected(TABLES.values()) as made:
+        yield made
+
+
+@pytest.mark.parametrize("number", QUERIES)
+def test_a_view_is_its_query_over_what_is_covered(number: int, auctions: duckdb.DuckDBPyConnection) -> None:
+    sql = QUERIES[number].sql
+    rows = [_rows_most(world(sql, random.Random(f"{number} {seed}"), auctions, reads(sql))) for seed in range(SEEDS)]
+    assert max(rows) > 0
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_view_over_a_view_is_the_query_over_the_tables(
+    name: str, auctions: duckdb.DuckDBPyConnection, below: duckdb.DuckDBPyConnection
+) -> None:
+    assert _rows_most(Above(CHAINS[name], random.Random(name), auctions, below)) > 0
+
+
+def _rows_most(made: World) -> int:
+    """The most rows that the view has had in a history."""
+    run(made, STEPS)
+    return made.rows_most
+
+
+def test_the_page_is_what_the_compiler_says() -> None:
+    text = page()
+    assert PAGE.read_text(encoding="utf-8") == text, (
+        "run: .venv/bin/python -m tests.views.incremental.nexmark_page --write"
+    )
+    queries = [line for line in text.splitlines() if line[:3].strip("| ").isdigit() or line[:4].strip("| ").isdigit()]
+    assert len(queries) == len(QUERIES) == 23
+    assert sum("| incrementally: " in line for line in queries) >= INCREMENTAL_MIN
