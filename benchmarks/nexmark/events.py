@@ -1,10 +1,10 @@
-"""The events of an auction house, as the Nexmark benchmark has them: people register, put things up for auction, and bid.
+"""The events of an auction house, as the Nexmark benchmark has them: people register, sell things by auction, and bid.
 
 Of 50 events in a row 1 is a person, 3 are auctions and 46 are bids. Half of all bids are for the hot auction, three of
-four bids are by the hot bidder, three of four auctions are of the hot seller; who is hot changes every `hot_batch` people
-or auctions. Prices are spread evenly over six powers of ten. An auction ends after as many events as put up the auctions
-that are open at one time, on average. Shares, ratios and sizes are those of the published generator (Apache Beam,
-nexmark-flink); texts and random numbers are our own.
+four bids are by the hot bidder, three of four auctions are of the hot seller; who is hot changes every `hot_batch`
+people or auctions. Prices are spread evenly over six powers of ten. On average an auction ends after as many events as
+begin the auctions that are open at one time. Shares, ratios and sizes are those of the published generator (Apache
+Beam, nexmark-flink); texts and random numbers are our own.
 
 Everything is a function of the seed and of the number of the event: any part of the stream can be made anew, by itself.
 

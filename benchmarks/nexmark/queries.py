@@ -1,9 +1,9 @@
 """The queries of Nexmark, as views over tables.
 
-The published ones are for streams, in several dialects (Apache Beam, nexmark-flink, RisingWave). Each text here has their
-meaning over tables, in Spark's words and ours. A table has what a stream has not: a bid has a key, auctions and people
-can be changed and deleted, and every row is there as long as nobody deletes it. No window is ever closed: a view has the
-windows of all bids that there are.
+The published ones are for streams, in several dialects (Apache Beam, nexmark-flink, RisingWave). Each text here has
+their meaning over tables, in Spark's words and ours. A table has what a stream has not: a bid has a key, auctions and
+people can be changed and deleted, and every row is there as long as nobody deletes it. No window is ever closed: a view
+has the windows of all bids that there are.
 
 `QUERIES` has each as one text over the tables. `CHAINS` has those that are natural as views on views. They share what
 they are made of: `winning_bids`, for example, is what both the fourth and the sixth query begin with.

@@ -16,7 +16,8 @@ MACROS = (
     "range((epoch(wide::INTERVAL) / epoch(slide::INTERVAL))::BIGINT), lambda i: "
     "{'start': bucket(d, slide) - i::INT * slide::INTERVAL, "
     "'end': bucket(d, slide) - i::INT * slide::INTERVAL + wide::INTERVAL})",
-    "CREATE MACRO date_format(d, f) AS strftime(d, CASE f WHEN 'yyyy-MM-dd' THEN '%Y-%m-%d' WHEN 'HH:mm' THEN '%H:%M' END)",
+    "CREATE MACRO date_format(d, f) AS "
+    "strftime(d, CASE f WHEN 'yyyy-MM-dd' THEN '%Y-%m-%d' WHEN 'HH:mm' THEN '%H:%M' END)",
 )
 """Functions of Spark's that DuckDB does not have. (A window is a multiple of its slide.)"""
 

@@ -24,15 +24,14 @@ ROWS = {
 }  # fmt: skip
 HEAD = """# Nexmark as views
 
-Nexmark is an auction house: people register, put things up for auction, and bid. Its queries 0 to 22 are known from
-streaming systems. Here each is a materialized view over Delta tables
-([the texts](../benchmarks/nexmark/queries.py)), over events of a generator of our own
-([1 person, 3 auctions and 46 bids of 50 events](../benchmarks/nexmark/events.py)). The tables are `person`, `auction` and `bid`,
-and a small one, `side_input`. A bid has a key of its own, which the published one has not. No window is ever closed: a view has
-the windows of all bids that there are, and follows changes and deletes of them.
+Nexmark is an auction house: people register, sell things by auction, and bid. Its queries 0 to 22 are known from
+streaming systems. Here each is a materialized view ([the texts](../benchmarks/nexmark/queries.py)) over Delta tables
+that a generator of our own fills ([1 person, 3 auctions and 46 bids of 50 events](../benchmarks/nexmark/events.py)):
+`person`, `auction`, `bid`, and a small one, `side_input`. A bid has a key of its own, which the published one has not.
+No window is ever closed: a view has the windows of all bids that there are, and follows changes and deletes of them.
 
-How each would be kept fresh, with what is walked if there are a million events and each table is walked along its key. (This
-page is made from what the compiler says, by `python -m tests.views.incremental.nexmark_page --write`.)
+How each would be kept fresh, with what is walked if there are a million events and each table is walked along its key.
+(This page is made from what the compiler says, by `python -m tests.views.incremental.nexmark_page --write`.)
 
 | query | computes | kept fresh | walked | filled |
 |---|---|---|---|---|"""

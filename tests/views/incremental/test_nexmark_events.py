@@ -95,7 +95,7 @@ def test_sizes_are_the_published_ones_on_average(made: Events) -> None:
         return sum(len(value) if isinstance(value, str) else 8 for value in row)
 
     for rows, bytes_ in ((made.people, 200), (made.auctions, 500)):
-        assert 0.9 * bytes_ < sum(map(size, rows)) / len(rows) < 1.1 * bytes_  # type: ignore[arg-type]
+        assert 0.9 * bytes_ < sum(map(size, rows)) / len(rows) < 1.1 * bytes_
 
 
 def test_a_smaller_shape_has_smaller_batches_and_a_slower_clock() -> None:

@@ -209,9 +209,7 @@ class World:
         self._view: list[Row] = []
         self.plan: ViewPlan = compile_view(tree, source.find, self.names, self._types)
         self.walks = {name: table.key for name, table in source.tables.items()} | dict(walks or {})
-        self.covered = [
-            Covered(scan, source.tables[scan.table], self.walks[scan.table]) for scan in self.plan.scans
-        ]
+        self.covered = [Covered(scan, source.tables[scan.table], self.walks[scan.table]) for scan in self.plan.scans]
         self.target: dict[Row, Row] = {}
         self.checks = 0
         self.appends = 0
