@@ -9,13 +9,21 @@ import duckdb
 import pytest
 
 from benchmarks.nexmark.queries import CHAINS, QUERIES, TABLES, reads
-from tests.views.incremental.history import run
+from tests.views.incremental import test_plants as of_rules
+from tests.views.incremental.history import run, some_history_fails
 from tests.views.incremental.nexmark import Above, world
 from tests.views.incremental.nexmark_page import PAGE, page
+from tests.views.incremental.test_plants import Plant
 from tests.views.incremental.world import World, connected
 
-SEEDS, STEPS = 3, 6
+SEEDS, STEPS = 2, 6
 INCREMENTAL_MIN = 23
+PLANTS: dict[str, tuple[Plant, tuple[int, ...]]] = {
+    "what goes is added": (of_rules._sums_without_a_sign, (4, 17)),
+    "an extreme that is taken away stays": (of_rules._never_lost, (11, 17)),
+    "a row does not leave its old partition": (of_rules._only_where_rows_come, (9, 11, 19)),
+    "limits are those of rows that come": (of_rules._limits_of_what_comes, (3, 20)),
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +52,18 @@ def test_a_view_over_a_view_is_the_query_over_the_tables(
     name: str, auctions: duckdb.DuckDBPyConnection, below: duckdb.DuckDBPyConnection
 ) -> None:
     assert _rows_most(Above(CHAINS[name], random.Random(name), auctions, below)) > 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_broken_rule_is_noticed(
+    plant: str, auctions: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in, numbers = PLANTS[plant]
+    put_in(monkeypatch)
+    for number in numbers:
+        sql = QUERIES[number].sql
+        assert some_history_fails(lambda chance: world(sql, chance, auctions, reads(sql))), f"query {number}"  # noqa: B023
 
 
 def _rows_most(made: World) -> int:
