@@ -87,8 +87,8 @@ def house(spark: SparkSession, tmp_path: Path) -> House:
 
 
 @pytest.fixture
-def engine(house: House) -> Iterator[Engine]:
-    with connect(house.spark, house.folder / "lake", house.folder / "store") as made:
+def engine(spark: SparkSession, house: House) -> Iterator[Engine]:
+    with connect(compiled_session(spark), house.folder / "lake", house.folder / "store") as made:
         register(made, house.folder)
         yield made
 

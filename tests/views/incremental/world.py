@@ -214,7 +214,6 @@ class World:
         self.checks = 0
         self.appends = 0
         self.limits = 0
-        self.rows_most = 0
         self.share_large = 0.5
 
     def _run(self, sql: str) -> list[Row]:
@@ -400,7 +399,6 @@ class World:
         assert len({self._key(row) for row in wanted}) == len(wanted), f"{self.plan.key} is no key of {wanted}"
         self._equal(normal(self.target.values()), normal(wanted), "the target")
         self.checks += 1
-        self.rows_most = max(self.rows_most, len(wanted))
 
     def _covered_view(self) -> list[Row]:
         return self._view_of([one.rows.values() for one in self.covered])
