@@ -1,6 +1,6 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo lint types simulate bench-lake bench-replica bench-views bench-tpch bench-scattered bench-index full soak ci
+.PHONY: help setup test demo lint types simulate bench-lake bench-replica bench-views bench-tpch bench-nexmark bench-scattered bench-index full soak ci
 
 bin := .venv/bin
 ready := .venv/.ready
@@ -43,6 +43,9 @@ bench-views: $(ready) ## measure a step of a view against the query computed ane
 
 bench-tpch: $(ready) ## measure a step of each TPC-H query against the query computed anew (half an hour)
 	@$(bin)/python -m benchmarks.views tpch
+
+bench-nexmark: $(ready) ## measure the build of each Nexmark query against CTAS, and how fresh some are (EVENTS, RATES, RATE_S; half an hour)
+	@$(bin)/python -m benchmarks.nexmark.bench
 
 bench-scattered: $(ready) ## measure a step of 1,000 scattered keys against MERGE (SIZES=5000000,20000000; fifteen minutes)
 	@$(bin)/python -m benchmarks.scattered

@@ -13,9 +13,13 @@ MACROS = (
     "CREATE MACRO bucket(d, wide) AS time_bucket(wide::INTERVAL, d, TIMESTAMPTZ '1970-01-01 00:00:00+00')",
     "CREATE MACRO time_window(d, wide) AS {'start': bucket(d, wide), 'end': bucket(d, wide) + wide::INTERVAL}",
     "CREATE MACRO time_windows(d, wide, slide) AS list_transform("
-    "[bucket(d, slide), bucket(d, slide) - slide::INTERVAL], lambda s: {'start': s, 'end': s + wide::INTERVAL})",
+    "range((epoch(wide::INTERVAL) / epoch(slide::INTERVAL))::BIGINT), lambda i: "
+    "{'start': bucket(d, slide) - i::INT * slide::INTERVAL, "
+    "'end': bucket(d, slide) - i::INT * slide::INTERVAL + wide::INTERVAL})",
+    "CREATE MACRO date_format(d, f) AS "
+    "strftime(d, CASE f WHEN 'yyyy-MM-dd' THEN '%Y-%m-%d' WHEN 'HH:mm' THEN '%H:%M' END)",
 )
-"""Functions of Spark's that DuckDB does not have. (Overlapping windows: two, as the tests have them.)"""
+"""Functions of Spark's that DuckDB does not have. (A window is a multiple of its slide.)"""
 
 
 def in_duckdb(query: exp.Query) -> str:

@@ -11,12 +11,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.views.incremental.commits import Commit, finished_commits, identity
 from tests.views.incremental.tables import Row
 from tests.views.incremental.world import KEYS, TABLES, key_of, some_row
 from tidefill import connect
-from tidefill.core.confirm import payload_from_text
-from tidefill.core.state import JobState
-from tidefill.core.version import bases_of_all
 from tidefill.engine.engine import Engine
 from tidefill.views.relations.lowered import TableColumns
 
@@ -70,20 +68,16 @@ class Lake:
         """How often the view was committed since it is live."""
         return len(self._commits(name)) if self.engine.job(name).status().state == "live" else 0
 
-    def _commits(self, name: str) -> list[tuple[int, JobState]]:
-        history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self._made(name)}`").collect()
-        told = [(int(row["version"]), payload_from_text(row["userMetadata"])) for row in history]
-        return [
-            (version, payload.state) for version, payload in told if payload is not None and payload.state.finished()
-        ]
+    def _commits(self, name: str) -> list[Commit]:
+        return finished_commits(self.spark, self._made(name))
 
     def _made(self, name: str) -> str:
         return self.engine._inputs.live(name).location
 
     def versions_of(self, name: str, base: str) -> list[tuple[int, int]]:
         """Each version of a view that covers everything, with the version of the table that it comes from."""
-        identity = self.spark.sql(f"DESCRIBE DETAIL {self._at(base)}").collect()[0]["id"]
-        return [(version, bases_of_all(state.versions.values())[identity]) for version, state in self._commits(name)]
+        table = identity(self.spark, str(self.folder / base))
+        return [(commit.version, commit.bases[table]) for commit in self._commits(name)]
 
     def at(self, name: str, version: int) -> list[str]:
         """What a view showed at one of its versions."""

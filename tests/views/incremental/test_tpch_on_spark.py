@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,14 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.tpch import make_tables, refresh, register
-from tests.quick_spark import COMPILED
+from tests.views.incremental.meanwhile import compiled_session, rounded, written_meanwhile
 from tests.views.incremental.tpch import QUERIES
 from tidefill import connect
 from tidefill.engine.engine import Engine
 
 ORDERS = 15
 CHUNK_ROWS = 300_000  # half of the items that there are at scale 0.1: the writer changes what is half filled
-WRITE_EVERY_S = 10.0
 SHOWN_ROWS = 3
 
 
@@ -67,25 +62,6 @@ def keep_fresh_from_the_first_row(
         assert {done: told for done, told in wrong.items() if told} == {}
 
 
-@contextmanager
-def written_meanwhile(write: Callable[[int], None]) -> Iterator[Future[int]]:
-    """Something is written again and again, in a thread of its own, until the block is left; how often."""
-    stop = threading.Event()
-
-    def until_told() -> int:
-        for number in itertools.count():
-            write(number)
-            if stop.wait(WRITE_EVERY_S):
-                return number + 1
-        raise AssertionError
-
-    with ThreadPoolExecutor(1) as pool:
-        try:
-            yield pool.submit(until_told)
-        finally:
-            stop.set()
-
-
 def note(file: Path, line: str) -> None:
     """With the time of day."""
     with file.open("a") as lines:
@@ -112,18 +88,6 @@ def difference(engine: Engine, number: int) -> str | None:
         f"{status.state} {status.failure or ''}: {len(here)} rows should be {len(there)}, "
         f"{len(surplus)} wrong, as {surplus[:SHOWN_ROWS]}, {len(missing)} missing, as {missing[:SHOWN_ROWS]}"
     )
-
-
-def rounded(row: Sequence[object]) -> tuple[object, ...]:
-    """Floats to nine digits."""
-    return tuple(float(f"{value:.9g}") if isinstance(value, float) else value for value in row)
-
-
-def compiled_session(spark: SparkSession) -> SparkSession:
-    """Here are enough rows for programs of their own."""
-    session = spark.newSession()
-    session.conf.set(*COMPILED)
-    return session
 
 
 @pytest.fixture

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
-import sqlglot
-from sqlglot import exp
-
+from tests.views.incremental.pages import cells, planned
 from tests.views.incremental.tpch import INCREMENTAL, QUERIES, TABLES
-from tests.views.incremental.world import columns_of, spark_type
+from tests.views.incremental.world import connected
 from tidefill.errors import UnsupportedQuery
-from tidefill.views.plan.drivers import choose
-from tidefill.views.plan.plan import ViewPlan, compile_view
-from tidefill.views.plan.plan_text import filled, kept_fresh
-from tidefill.views.relations.relations import Scan
 
 PAGE = Path(__file__).parents[3] / "docs" / "tpch.md"
 ROWS = {
@@ -37,36 +30,17 @@ others more, some of them more than the query ([measured](../benchmarks/RESULTS-
 |---|---|---|---|"""
 
 
-def planned(number: int, connection: duckdb.DuckDBPyConnection) -> ViewPlan:
-    """The plan of a query; DuckDB tells the types."""
-    tree = sqlglot.parse_one(QUERIES[number], read="spark")
-    assert isinstance(tree, exp.Query)
-
-    def types(query: exp.Query, scans: Sequence[Scan]) -> list[str]:
-        for place, scan in enumerate(scans):
-            made = columns_of(TABLES[scan.table])
-            connection.execute(f'CREATE OR REPLACE TEMP TABLE "__tf_new_{place}" ({made})')
-        return [spark_type(row[1]) for row in connection.execute(f"DESCRIBE {query.sql(dialect='duckdb')}").fetchall()]
-
-    return compile_view(tree, lambda parts: TABLES[parts[0]], [item.alias_or_name for item in tree.selects], types)
-
-
 def lines() -> Iterator[str]:
     """The page."""
     yield HEAD.format(little=", ".join(map(str, INCREMENTAL)))
-    with duckdb.connect() as connection:
-        for number in QUERIES:
+    with connected(TABLES.values()) as connection:
+        for number, sql in QUERIES.items():
             try:
-                plan = planned(number, connection)
+                plan = planned(sql, TABLES, connection)
             except UnsupportedQuery as refused:
                 yield f"| {number} | refused: {refused.fact} | | |"
                 continue
-            keys = {scan.occurrence: TABLES[scan.table].key for scan in plan.scans}
-            rows = {scan.occurrence: ROWS[scan.table] for scan in plan.scans}
-            drivers = choose(plan.root, rows, keys.__getitem__)
-            kept = kept_fresh(plan.strategy.value, plan.reason)
-            how = filled(drivers.appends, drivers.starts_empty, bool(drivers.group_columns))
-            yield f"| {number} | {kept} | {', '.join(drivers.occurrences)} | {how} |"
+            yield f"| {number} | {' | '.join(cells(plan, TABLES, ROWS))} |"
 
 
 def page() -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -46,11 +46,7 @@ _SPARK = {
 }  # fmt: skip
 
 
-def find(parts: tuple[str, ...]) -> TableColumns:
-    return TABLES[parts[-1].lower()]
-
-
-def connected() -> duckdb.DuckDBPyConnection:
+def connected(tables: Iterable[TableColumns] = tuple(TABLES.values())) -> duckdb.DuckDBPyConnection:
     """Without the optimizer: of ten rows any plan will do, and over a few queries it stumbles."""
     connection = duckdb.connect()
     connection.execute("PRAGMA disable_optimizer")
@@ -58,7 +54,7 @@ def connected() -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     for macro in MACROS:
         connection.execute(macro)
-    for table in TABLES.values():
+    for table in tables:
         connection.execute(f"CREATE TABLE {table.name} ({columns_of(table)})")
     return connection
 
@@ -96,13 +92,21 @@ def some_row(chance: random.Random, table: TableColumns) -> Row:
     )
 
 
-def some_walks(chance: random.Random) -> Walks:
+def some_change(chance: random.Random, table: TableColumns, row: Row) -> Row:
+    """The row with another value in a column that is not of its key."""
+    changed = list(row)
+    place = chance.choice([i for i, (column, _) in enumerate(table.columns) if column not in table.key])
+    changed[place] = some_value(chance, table.columns[place][1])
+    return tuple(changed)
+
+
+def some_walks(chance: random.Random, tables: Mapping[str, TableColumns] = TABLES) -> Walks:
     """Of each table some leading columns, then the key."""
     leading = {
         name: chance.sample([column for column, kind in table.columns if kind != "double"], chance.choice([0, 1, 1, 2]))
-        for name, table in TABLES.items()
+        for name, table in tables.items()
     }
-    return {name: tuple(dict.fromkeys((*leading[name], *table.key))) for name, table in TABLES.items()}
+    return {name: tuple(dict.fromkeys((*leading[name], *table.key))) for name, table in tables.items()}
 
 
 def key_of(table: TableColumns, row: Row) -> Row:
@@ -114,19 +118,38 @@ def columns_at(table: TableColumns, row: Row, columns: Iterable[str]) -> Row:
     return tuple(row[names.index(name)] for name in columns)
 
 
+@dataclass(frozen=True)
+class Source:
+    """Tables, the rows that may come to them, what may become of a row, and how many rows there are at first."""
+
+    tables: Mapping[str, TableColumns]
+    row: Callable[[random.Random, TableColumns], Row]
+    change: Callable[[random.Random, TableColumns, Row], Row]
+    rows_max: int
+
+    def find(self, parts: tuple[str, ...]) -> TableColumns:
+        """The table that a name in a query means."""
+        return self.tables[parts[-1].lower()]
+
+
+ABC = Source(TABLES, some_row, some_change, KEYS)
+find = ABC.find
+
+
 @dataclass(eq=False)
 class Covered:
     """One occurrence: along which columns it is walked, up to where it is covered, behind which key it was empty at
     the first step, and so is covered too, and the rows it has."""
 
     scan: Scan
+    table: TableColumns
     walk: tuple[str, ...]
     upto: Key = EVERYTHING
     behind: Key = EVERYTHING
     rows: dict[Row, Row] = field(default_factory=dict)
 
     def place(self, row: Row) -> Key:
-        return Key(columns_at(TABLES[self.scan.table], row, self.walk))
+        return Key(columns_at(self.table, row, self.walk))
 
     def covers(self, row: Row) -> bool:
         return not self.upto < self.place(row) <= self.behind
@@ -161,25 +184,32 @@ def normal(rows: Iterable[Row]) -> Counter[Row]:
 
 
 class World:
-    """Tables, and one view over them. `walks`: along which columns a table is walked, if not its key."""
+    """Tables, and one view over them. `walks`: along which columns a table is walked, if not its key. `said`: the query
+    in DuckDB's words, where it has others."""
 
     def __init__(
-        self, sql: str, chance: random.Random, connection: duckdb.DuckDBPyConnection, walks: Walks | None = None
+        self,
+        sql: str,
+        chance: random.Random,
+        connection: duckdb.DuckDBPyConnection,
+        walks: Walks | None = None,
+        source: Source = ABC,
+        said: str | None = None,
     ) -> None:
-        self.sql, self.chance, self.connection = sql, chance, connection
-        self.data: dict[str, dict[Row, Row]] = {name: {} for name in TABLES}
+        self.sql, self.chance, self.connection, self.source = sql, chance, connection, source
+        self.data: dict[str, dict[Row, Row]] = {name: {} for name in source.tables}
         tree = sqlglot.parse_one(sql, read=Verbatim)
-        self._named = {table.name.lower() for table in tree.find_all(exp.Table)} & TABLES.keys()
-        self.user_sql = _SAID.get(sql) or tree.sql(dialect="duckdb")
+        self._named = {table.name.lower() for table in tree.find_all(exp.Table)} & source.tables.keys()
+        self.user_sql = said or _SAID.get(sql) or tree.sql(dialect="duckdb")
         names = [row[0] for row in self._run(f"DESCRIBE {self.user_sql}")]
         self.names = [f"u{index}" for index, _ in enumerate(names)]
         self._tables = Tables(connection)
         self._texts: dict[tuple[str, ...], Texts] = {}
         self._inputs: list[list[Row]] = []
         self._view: list[Row] = []
-        self.plan: ViewPlan = compile_view(tree, find, self.names, self._types)
-        self.walks = {name: table.key for name, table in TABLES.items()} | dict(walks or {})
-        self.covered = [Covered(scan, self.walks[scan.table]) for scan in self.plan.scans]
+        self.plan: ViewPlan = compile_view(tree, source.find, self.names, self._types)
+        self.walks = {name: table.key for name, table in source.tables.items()} | dict(walks or {})
+        self.covered = [Covered(scan, source.tables[scan.table], self.walks[scan.table]) for scan in self.plan.scans]
         self.target: dict[Row, Row] = {}
         self.checks = 0
         self.appends = 0
@@ -191,7 +221,7 @@ class World:
 
     def _types(self, query: exp.Query, scans: Sequence[Scan]) -> Sequence[str]:
         for number, scan in enumerate(scans):
-            self._put(f"__tf_new_{number}", TABLES[scan.table], [])
+            self._put(f"__tf_new_{number}", self.source.tables[scan.table], [])
         return [spark_type(row[1]) for row in self._run(f"DESCRIBE {in_duckdb(query)}")]
 
     def _put(self, name: str, table: TableColumns, rows: Iterable[Row], more: str = "") -> None:
@@ -211,7 +241,7 @@ class World:
 
     def _put_new(self, inputs: Sequence[Iterable[Row]]) -> None:
         for number, (one, rows) in enumerate(zip(self.covered, inputs, strict=True)):
-            self._put(f"__tf_new_{number}", TABLES[one.scan.table], rows)
+            self._put(f"__tf_new_{number}", one.table, rows)
 
     def _texts_of(self, changed: tuple[str, ...]) -> Texts:
         if changed not in self._texts:
@@ -240,7 +270,7 @@ class World:
     def reading(self) -> Reading:
         """Some tables are too large to be read whole."""
         kinds = {
-            column: dict(TABLES[scan.table].columns)[source]
+            column: dict(self.source.tables[scan.table].columns)[source]
             for scan in self.plan.scans
             for column, source in zip(scan.columns, scan.sources, strict=True)
         }
@@ -252,9 +282,9 @@ class World:
 
     def start(self, uncovered: Iterable[int] = (), group_columns: int = 0) -> None:
         """Some rows; of the given occurrences nothing is covered but what lies behind their last group."""
-        for name, table in TABLES.items():
-            for _ in range(self.chance.randint(0, KEYS)):
-                row = some_row(self.chance, table)
+        for name, table in self.source.tables.items():
+            for _ in range(self.chance.randint(0, self.source.rows_max)):
+                row = self.source.row(self.chance, table)
                 self.data[name][key_of(table, row)] = row
         self.begin(uncovered, group_columns)
 
@@ -286,22 +316,19 @@ class World:
 
     def write(self) -> None:
         """Somebody changes a table."""
-        name = self.chance.choice(list(TABLES))
-        table, rows = TABLES[name], self.data[name]
+        name = self.chance.choice(list(self.source.tables))
+        table, rows = self.source.tables[name], self.data[name]
         kind = self.chance.random()
         if kind < 0.4 or not rows:
-            row = some_row(self.chance, table)
+            row = self.source.row(self.chance, table)
         elif kind < 0.65:
             del rows[self.chance.choice(list(rows))]
             return
         elif kind < 0.9:
-            old = list(self.chance.choice(list(rows.values())))
-            place = self.chance.choice([i for i, (column, _) in enumerate(table.columns) if column not in table.key])
-            old[place] = some_value(self.chance, table.columns[place][1])
-            row = tuple(old)
+            row = self.source.change(self.chance, table, self.chance.choice(list(rows.values())))
         else:
             del rows[self.chance.choice(list(rows))]
-            row = some_row(self.chance, table)
+            row = self.source.row(self.chance, table)
         rows[key_of(table, row)] = row
 
     def append(self, number: int, upto: Key) -> None:
@@ -346,7 +373,7 @@ class World:
         for name in read - {TARGET}:
             what, number = name.removeprefix(HIDDEN).split("_")
             assert int(number) in delta, f"{name} is read, of which nothing changed"
-            table = TABLES[self.covered[int(number)].scan.table]
+            table = self.covered[int(number)].table
             if what == "old":
                 self._put(name, table, old[int(number)].values())
             else:
@@ -379,7 +406,7 @@ class World:
     def check_query(self) -> None:
         """The view from nothing is what the user asked for."""
         for name in self._named:
-            self._put(name, TABLES[name], self.data[name].values())
+            self._put(name, self.source.tables[name], self.data[name].values())
         shown = len(self.plan.columns)
         view = self._view_of([self.data[one.scan.table].values() for one in self.covered])
         found = normal(row[:shown] for row in view)
