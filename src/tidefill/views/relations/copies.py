@@ -19,6 +19,7 @@ from tidefill.views.relations.relations import (
     Project,
     Relation,
     Scan,
+    Top,
     Union,
     Windowed,
 )
@@ -69,6 +70,9 @@ class Copy:
                 child = self.relation(relation.child)
                 partition = tuple(map(self.expression, relation.partition))
                 return Windowed(child, partition, self._items(relation.items))
+            case Top():
+                child = self.relation(relation.child)
+                return replace(relation, child=child, order=tuple(map(self.expression, relation.order)))
             case Union():
                 children = tuple(map(self.relation, relation.children))
                 return Union(children, self._key(relation))
