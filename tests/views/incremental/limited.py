@@ -19,7 +19,10 @@ FIRST_ROWS = {
     "first rows of a left join": "SELECT a.id, y FROM a LEFT JOIN b ON b.aid = a.id ORDER BY b.y, a.id, b.id LIMIT 4",
     "first rows of groups": "SELECT g, sum(x) AS t FROM a GROUP BY g ORDER BY t DESC, g LIMIT 2",
     "first rows of groups that are not shown": (
-        "SELECT count(*) AS n, s FROM a GROUP BY s, g HAVING max(id) > 1 ORDER BY max(x) DESC, n, s LIMIT 3"
+        "SELECT count(*) AS n, s FROM a GROUP BY s, g ORDER BY max(x) DESC, count(*), s LIMIT 3"
+    ),
+    "first rows of groups that HAVING keeps": (
+        "SELECT s AS t, count(*) AS n FROM a GROUP BY s HAVING max(id) > 1 ORDER BY n DESC LIMIT 2"
     ),
     "first rows of DISTINCT": "SELECT DISTINCT a.g AS h, s FROM a ORDER BY a.s DESC, h LIMIT 3",
     "first rows of UNION ALL": "SELECT id, g FROM a UNION ALL SELECT id, y FROM b ORDER BY g DESC, 1 LIMIT 5",
@@ -56,8 +59,11 @@ EQUAL = {
         "ORDER BY a.x DESC NULLS LAST, a.s NULLS FIRST, a.id, b.id LIMIT 4"
     ),
     "first rows of groups that are not shown": (
-        "SELECT count(*) AS n, s FROM a GROUP BY s, g HAVING max(id) > 1 "
+        "SELECT count(*) AS n, s FROM a GROUP BY s, g "
         "ORDER BY max(x) DESC NULLS LAST, n, s NULLS FIRST, g NULLS FIRST LIMIT 3"
+    ),
+    "first rows of groups that HAVING keeps": (
+        "SELECT s, count(*) AS n FROM a GROUP BY s HAVING max(id) > 1 ORDER BY n DESC, s NULLS FIRST LIMIT 2"
     ),
     "first rows of UNION ALL": (
         "SELECT id, g FROM (SELECT id, g, 0 AS p FROM a UNION ALL SELECT id, y, 1 FROM b) "

@@ -173,6 +173,7 @@ def test_what_verify_settles_is_what_the_view_has(name: str, connection: duckdb.
         ("SELECT id FROM a p ORDER BY g LIMIT 2 OFFSET 1", "ORDER BY g, `p`.`id` LIMIT 2 OFFSET 1"),
         ("SELECT g, s FROM a GROUP BY g, s ORDER BY count(*), g LIMIT 2", "COUNT(*), g, `a`.`s` LIMIT 2"),
         ("SELECT DISTINCT g AS h, s FROM a ORDER BY s LIMIT 2", "ORDER BY s, `h` LIMIT 2"),
+        ("SELECT g AS h FROM a GROUP BY g HAVING max(x) > 1 ORDER BY h + 1 LIMIT 2", "ORDER BY h + 1, `h` LIMIT 2"),
         ("SELECT g FROM (SELECT * FROM a) ORDER BY x LIMIT 2", "ORDER BY x, `id` LIMIT 2"),
         (
             "SELECT t.g FROM (SELECT g FROM a ORDER BY x LIMIT 9) t JOIN b ON b.y = t.g",
@@ -215,6 +216,7 @@ def test_an_order_that_tells_all_rows_apart_leaves_nothing_open(sql: str) -> Non
         "SELECT g FROM (SELECT g, x FROM a) t ORDER BY x LIMIT 2",
         "SELECT g FROM a UNION ALL SELECT y FROM b ORDER BY g LIMIT 2",
         "SELECT count(*) AS n FROM a GROUP BY g + 1 ORDER BY n LIMIT 2",
+        "SELECT count(*) AS n FROM a GROUP BY g HAVING max(x) > 1 ORDER BY n LIMIT 2",
     ],
 )
 def test_a_key_that_cannot_be_named_there_is_told(sql: str) -> None:

@@ -357,7 +357,10 @@ class _Lowering:
             self._groups_of |= groups.groups
             relation, items = groups.relation, groups.items
         every = self._with_windows(tree, relation, items, scope)
-        return every if limit is None else self._first(every, limit, partial(self._named_beside, scope))
+        if limit is None:
+            return every
+        kept = tree.args.get("having") or tree.args.get("qualify")  # below them Spark finds no columns of FROM
+        return self._first(every, limit, named_by_outputs if kept else partial(self._named_beside, scope))
 
     def _named_beside(self, scope: Scope, key: Sequence[str], shown: Shown) -> list[exp.Column] | None:
         """The key, which may be groups, as ORDER BY after SELECT can name it."""
