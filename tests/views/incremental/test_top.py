@@ -240,6 +240,21 @@ def test_how_the_first_rows_are_kept() -> None:
         "first 3 rows: the changed rows with those that are there; all rows anew if they do not suffice",
         "  a as a: id, x, s",
     ]
+    assert [str(node) for node in plan_text.nodes(planned(DIRECTED["first rows of groups"]))][1:] == [
+        "  groups by 1: affected groups anew",
+        "    a as a: id, g, x",
+    ]
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "(SELECT id, count(*) OVER () AS x FROM a)",
+        "(SELECT a.id, t.x FROM a CROSS JOIN (SELECT max(y) AS x FROM b) t)",
+    ],
+)
+def test_below_what_looks_at_all_rows(below: str) -> None:
+    assert planned(f"SELECT id FROM {below} s ORDER BY x, id LIMIT 2").strategy is Strategy.TOP_ANEW
 
 
 @pytest.mark.parametrize(
@@ -251,9 +266,9 @@ def test_how_the_first_rows_are_kept() -> None:
             ["first 3 rows after 2: all rows anew"],
         ),
         (
-            "first rows of groups",
-            "the first rows are found anew, because groups, windows or another LIMIT are below LIMIT",
-            ["first 2 rows: all rows anew", "  groups by 1: affected groups anew"],
+            "first rows of first rows",
+            "the first rows are found anew, because a part of the query below LIMIT looks at all rows",
+            ["first 2 rows: all rows anew", "  first 6 rows: all rows anew"],
         ),
         (
             "condition on first rows",

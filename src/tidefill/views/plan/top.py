@@ -14,7 +14,7 @@ Example: ORDER BY x LIMIT 3, over rows with x = 1, 2, 3, 5, 8. The view has 1, 2
 | 2 goes and 4 comes | 1, 3, 4: two up to 3 | 1, 3, 4, by all rows: it could have been 5 that was next |
 
 Candidates have to be compared with each other, so hidden columns of the view have what it is ordered by. Where changes
-of what is below could not be had without reading all of it, the first rows of it are found anew and compared with the
+of what is below could not be had without computing all of it, the first rows of it are found anew and compared with the
 view.
 """
 
@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from tidefill.views.plan.changes import Changes
 from tidefill.views.plan.shapes import is_simple
-from tidefill.views.relations.relations import Aggregate, Project, Top, Windowed, every
+from tidefill.views.relations.relations import Aggregate, Project, Relation, Top, Windowed, every
 from tidefill.views.relations.texts import (
     HIDDEN,
     WEIGHT,
@@ -54,9 +54,21 @@ def why_anew(root: Project) -> str:
     top = top_of(root)
     if top.skipped:
         return "the view does not have the rows that OFFSET skips"
-    if any(isinstance(part, Aggregate | Windowed | Top) for part in every(top.child)):
-        return "groups, windows or another LIMIT are below LIMIT"
+    if any(map(_looks_at_all, every(top.child))):
+        return "a part of the query below LIMIT looks at all rows"
     return ""
+
+
+def _looks_at_all(part: Relation) -> bool:
+    """Whether its changes are what all of it is, less what all of it was."""
+    match part:
+        case Top():
+            return True
+        case Aggregate():
+            return not part.groups
+        case Windowed():
+            return not part.partition
+    return False
 
 
 def with_order(root: Project) -> Project:
