@@ -5,6 +5,8 @@ Spark shows no total of a ROLLUP over nothing, and DuckDB does: so there the tex
 
 from __future__ import annotations
 
+from tests.views.incremental.limited import EQUAL, FIRST_ROWS, IN_WORDS
+
 ROLLED = "SELECT g, s, count(*) AS n, sum(x) AS t FROM a GROUP BY ROLLUP (g, s)"
 BUCKET = "time_bucket(INTERVAL '30 days', d, TIMESTAMPTZ '1970-01-01 00:00:00+00')"
 
@@ -94,15 +96,17 @@ FORMS = {
         "SELECT id, row_number() OVER (ORDER BY x, id) AS n, sum(x) OVER (ORDER BY id) AS t, count(*) OVER () AS c "
         "FROM a WHERE g < 4"
     ),
+    **FIRST_ROWS,
 }
 
 OPEN = frozenset({
     "collect_list", "listagg", "first and last of groups", "mode and percentiles", "first of a join",
-    "first below a join",
+    "first below a join", *EQUAL,
 })  # fmt: skip
 """Those that leave a choice open."""
 
 IN_DUCKDB = {
+    **IN_WORDS,
     "time window": (
         f"SELECT {BUCKET} AS f, {{'start': f, 'end': f + INTERVAL '30 days'}} AS w, count(*) AS n FROM c "
         "WHERE d IS NOT NULL GROUP BY f"

@@ -131,13 +131,16 @@ def test_a_choice_that_the_text_leaves_open_is_made_and_told(engine: Engine) -> 
         engine.create_view("numbered", numbered),
         engine.create_view("summed", "SELECT sum(f) AS s, count(*) AS n FROM pa GROUP BY g"),
         engine.create_view("hidden", numbered.replace("k, g", "g").replace("FROM pa", "FROM (SELECT g, x FROM pa) t")),
+        engine.create_view("first_rows", "SELECT y FROM pa ORDER BY x DESC LIMIT 2"),
     ]
     engine.run_once()
     told = [job.verify() for job in jobs]
-    assert [found.differences for found in told] == [(), (), ()]
+    assert [found.differences for found in told] == [(), (), (), ()]
     assert told[0].notes == ("rows that are equal in ORDER BY x are ordered by pa.k",)
     assert told[1].notes == ("floating-point numbers are compared but for their last digits",)
     assert "the compiled query" in told[2].notes[0]
+    assert told[3].notes == ("rows that are equal in ORDER BY x DESC are ordered by pa.k",)
+    assert rows_of(engine.table("first_rows")) == ["Row(y='y1')", "Row(y='y3')"]
     assert any("pa.k" in text for _, text in jobs[0].events() if text.startswith("verified"))
     assert "pa.k" in engine.execute("VERIFY numbered").message
 

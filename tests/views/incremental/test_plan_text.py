@@ -130,7 +130,7 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
         UnsupportedQuery,
         "by more than equalities",
     ),
-    ("SELECT id FROM a ORDER BY id LIMIT 3", UnsupportedQuery, "LIMIT"),
+    ("SELECT id FROM a LIMIT 3", UnsupportedQuery, "LIMIT without ORDER BY"),
     ("SELECT id FROM a TABLESAMPLE (10 PERCENT) JOIN b ON true", UnsupportedQuery, "sample"),
     ("SELECT a.id FROM a VERSION AS OF 3 JOIN b ON true", UnsupportedQuery, "version"),
     ("SELECT id FROM a, LATERAL (SELECT 1)", UnsupportedQuery, "a join is LATERAL"),

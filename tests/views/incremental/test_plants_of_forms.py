@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import duckdb
@@ -11,11 +11,13 @@ from sqlglot import exp
 
 from tests.views.incremental.history import is_noticed
 from tests.views.incremental.queries import DIRECTED
-from tidefill.views.plan import changes, drivers
+from tidefill.views.plan import changes, drivers, top
 from tidefill.views.plan.changes import Changes
 from tidefill.views.relations import generators, lower, sets, subqueries, texts
+from tidefill.views.relations import top as limits
 from tidefill.views.relations.grouping_sets import Groupings
-from tidefill.views.relations.relations import FullJoin, Generated, LeftJoin, Relation
+from tidefill.views.relations.lowered import Lowered
+from tidefill.views.relations.relations import FullJoin, Generated, LeftJoin, Relation, Top
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -96,6 +98,76 @@ def _nothing_made_is_nothing_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lower, "generated", lambda call, given, names, outer=False: made(call, given, names))
 
 
+def _the_last_row_is_no_bound(patch: pytest.MonkeyPatch) -> None:
+    def lost(placed: str, rows: int) -> exp.Query:
+        few = exp.LT(this=exp.Max(this=texts.col(top._COUNT)), expression=texts.number(rows))
+        return texts.select([("n", exp.Max(this=texts.col(top._COUNT)))], texts.table(placed), having=few)
+
+    patch.setattr(top, "_lost", lost)
+
+
+def _what_is_there_suffices(patch: pytest.MonkeyPatch) -> None:
+    lost = top._lost
+    patch.setattr(top, "_lost", lambda placed, rows: lost(placed, 0))
+
+
+def _those_that_come_have_no_order(patch: pytest.MonkeyPatch) -> None:
+    first_rows = texts.first_rows
+    patch.setattr(top, "first_rows", lambda query, order, rows: first_rows(query, reversed(order), rows))
+
+
+def _those_that_go_stay(patch: pytest.MonkeyPatch) -> None:
+    def all_of_it(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr) -> exp.Select:
+        return query if kind == "anti" else query.where(exp.false())
+
+    patch.setattr(top, "joined", all_of_it)
+
+
+def _rows_that_come_and_go_are_there(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(top, "is_simple", lambda relation: True)
+
+
+def _all_go_up(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(top, "_order", lambda root: [
+        exp.Ordered(this=texts.col(top._names(root)[one.this.name]), nulls_first=True) for one in root.child.order
+    ])  # fmt: skip
+
+
+def _skipped_rows_are_in_the_view(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(top, "why_anew", lambda root: "")
+
+
+def _the_key_is_no_end_of_the_order(patch: pytest.MonkeyPatch) -> None:
+    made = limits.top
+
+    def without(lowered: Lowered, limit: limits.Limit, columns: Sequence[str]) -> tuple[Lowered, tuple[str, ...]]:
+        found, missing = made(lowered, limit, columns)
+        assert isinstance(found.relation, Top)
+        order = found.relation.order[: len(columns)]
+        return replace(found, relation=replace(found.relation, order=order)), missing
+
+    patch.setattr(lower, "top", without)
+
+
+def _null_is_where_it_always_is(patch: pytest.MonkeyPatch) -> None:
+    made = limits.top
+
+    def first(lowered: Lowered, limit: limits.Limit, columns: Sequence[str]) -> tuple[Lowered, tuple[str, ...]]:
+        order = [exp.Ordered(**{**one.args, "nulls_first": not one.args.get("desc")}) for one in limit.order]
+        return made(lowered, replace(limit, order=tuple(order)), columns)
+
+    patch.setattr(lower, "top", first)
+
+
+def _a_chunk_has_first_rows_of_its_own(patch: pytest.MonkeyPatch) -> None:
+    choices = drivers._choices
+
+    def appended(relation: Relation, walks: drivers.Walks) -> Iterator[drivers._Choice]:
+        return choices(relation.child if isinstance(relation, Top) else relation, walks)
+
+    patch.setattr(drivers, "_choices", appended)
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "right rows of a full join always match": (_right_rows_always_match, ("full joins", "full joins, USING")),
     "QUALIFY keeps every row": (_every_row_qualifies, ("QUALIFY", "QUALIFY by name", "QUALIFY of groups")),
@@ -117,6 +189,20 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "NATURAL JOIN goes by one column": (_one_common_column_will_do, ("NATURAL JOIN",)),
     "names of an alias are in another order": (_names_do_not_matter, ("WITH, columns named", "alias with columns")),
     "OUTER keeps no row": (_nothing_made_is_nothing_kept, ("LATERAL VIEW",)),
+    "any candidate may be among the first rows": (_the_last_row_is_no_bound, ("first rows", "first rows of a join")),
+    "the rows that are there suffice": (_what_is_there_suffices, ("first rows", "first rows of a join")),
+    "any of those that come may be first": (_those_that_come_have_no_order, ("first rows",)),
+    "first rows that go stay": (_those_that_go_stay, ("first rows, if there are so many",)),
+    "a row that comes and goes is a candidate": (_rows_that_come_and_go_are_there, ("first rows of a join",)),
+    "candidates are in ascending order": (_all_go_up, ("first rows", "first rows of a join")),
+    "skipped rows are in the view": (_skipped_rows_are_in_the_view, ("first rows after others",)),
+    "the key is no end of the order": (_the_key_is_no_end_of_the_order, ("first rows, equal ones",)),
+    "NULL comes first in any ascending order": (_null_is_where_it_always_is, ("first rows by what is not shown",)),
+    "each chunk has first rows of its own": (
+        _a_chunk_has_first_rows_of_its_own,
+        ("first rows", "condition on first rows"),
+    ),
+    "first rows below a join forget what was": (_what_was_is_forgotten, ("first rows below a join",)),
 }
 
 

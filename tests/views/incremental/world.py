@@ -214,6 +214,7 @@ class World:
         self.checks = 0
         self.appends = 0
         self.limits = 0
+        self.constants: dict[str, str] = {}
         self.share_large = 0.5
 
     def _run(self, sql: str) -> list[Row]:
@@ -251,7 +252,7 @@ class World:
         return self._texts[changed]
 
     def _changes(self, texts: Texts) -> list[Row]:
-        known: dict[str, str] = {}
+        known = self.constants = dict[str, str]()
 
         def with_limits(text: str) -> str:
             return _LIMIT.sub(lambda found: known[found[1]], text)

@@ -13,6 +13,7 @@ number of the occurrence. What did not change has no term in the statement.
 | full join | those of the left join, and those of the right rows that match nothing |
 | aggregate | the affected groups: what they are, less what they were |
 | window functions | the same of partitions: those that changed rows are in, or were in; without PARTITION BY, all |
+| the first rows (LIMIT) | what they are, less what they were (`top.py` has another rule for the top of a view) |
 | rows made of a row (explode) | those of the child, each with what is made of it |
 
 What is needed is read once. Inputs that did not change are joined to the changes of all others together. And what rows
@@ -44,6 +45,7 @@ from tidefill.views.relations.relations import (
     Project,
     Relation,
     Scan,
+    Top,
     Union,
     Windowed,
     occurrences,
@@ -57,6 +59,7 @@ from tidefill.views.relations.texts import (
     case,
     col,
     constants,
+    first_rows,
     generating,
     is_null,
     joined,
@@ -149,6 +152,8 @@ class Changes:
                 return self.aggregated(relation, self.rows(relation.child, at))
             case Windowed():
                 return self._windowed(relation, self.rows(relation.child, at))
+            case Top():
+                return self.top(relation, self.rows(relation.child, at))
             case Union():
                 return stacked([self._from(relation.columns, self.rows(part, at)) for part in relation.children])
             case _:
@@ -210,6 +215,10 @@ class Changes:
     def _windowed(self, relation: Windowed, child: str) -> exp.Select:
         return select([*plain(relation.child.columns), *relation.items], table(child))
 
+    def top(self, relation: Top, child: str) -> exp.Select:
+        """The first rows of a step."""
+        return first_rows(self._from(relation.columns, child), relation.order, relation.rows, relation.skipped)
+
     # Changes.
 
     def _delta(self, relation: Relation) -> exp.Query:
@@ -243,6 +252,8 @@ class Changes:
                 return self._delta_of_groups(relation) if relation.groups else self._delta_of_one(relation)
             case Windowed():
                 return self._delta_of_partitions(relation)
+            case Top():
+                return self._halves(relation, lambda at: self.top(relation, self.rows(relation.child, at)))
             case _:
                 assert_never(relation)
 
@@ -401,11 +412,7 @@ class Changes:
     def marked(self, columns: Sequence[str], key: Sequence[str], delta: str) -> exp.Query:
         """The changes of a relation as one row a key, to be inserted (I), updated (U) or deleted (D). A row that would
         come or go twice is marked X: its key is not one."""
-        weight = exp.Sum(this=col(WEIGHT))
-        net = self.statement.step("net", select(
-            [*plain(columns), (WEIGHT, weight)], table(delta), group=[col(column) for column in columns],
-            having=exp.NEQ(this=weight.copy(), expression=number(0)),
-        ))  # fmt: skip
+        net = self.statement.step("net", self.netted(columns, delta))
         sides = self.statement.step("sides", select(
             [*plain(columns), *_WEIGHTED, (IS, _over(key, _COMES)), (WAS, _over(key, _GOES))], table(net),
         ))  # fmt: skip
@@ -413,6 +420,12 @@ class Changes:
         marks = case((odd, text("X")), (_GOES.copy(), text("D")), (_positive(WAS), text("U")), default=text("I"))
         where = exp.or_(_COMES.copy(), exp.EQ(this=col(IS), expression=number(0)))
         return select([*plain(columns), (MARK, marks)], table(sides), where=where)
+
+    def netted(self, columns: Sequence[str], delta: str) -> exp.Select:
+        """Changes without rows that come as often as they go."""
+        weight = exp.Sum(this=col(WEIGHT))
+        groups, some = list(map(col, columns)), exp.NEQ(this=weight.copy(), expression=number(0))
+        return select([*plain(columns), (WEIGHT, weight)], table(delta), group=groups, having=some)
 
 
 _AT: Mapping[At, Expr] = {"new": number(1), "old": number(-1)}

@@ -31,6 +31,7 @@ from tidefill.views.relations.relations import (
     Project,
     Relation,
     Scan,
+    Top,
     Union,
     Windowed,
     scans,
@@ -99,6 +100,9 @@ def _choices(relation: Relation, walks: Walks) -> Iterator[_Choice]:
         case Windowed():
             for one in _choices(relation.child, walks):
                 yield replace(one, drivers=_by_groups(one, relation.partition, walks))
+        case Top():
+            for one in _choices(relation.child, walks):
+                yield replace(one, drivers=replace(one.drivers, appends=False, group_columns=0))
         case InnerJoin():
             for part in relation.inputs:
                 yield from _choices(part, walks) if any(scans(part)) else ()

@@ -15,13 +15,14 @@ from sqlglot import exp
 
 from tidefill.core.state import Occurrence
 from tidefill.errors import QueryTooLarge, UnsupportedQuery
-from tidefill.views.plan import sums
+from tidefill.views.plan import sums, top
 from tidefill.views.plan.changes import IS, WAS, Changes
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, origins, within
 from tidefill.views.plan.shapes import is_simple
 from tidefill.views.plan.statement import Script
 from tidefill.views.relations import windows
 from tidefill.views.relations.choices import NOTHING_OPEN, Settled
+from tidefill.views.relations.keys import is_plain
 from tidefill.views.relations.lower import lower
 from tidefill.views.relations.lowered import Lowered, TableColumns
 from tidefill.views.relations.relations import (
@@ -30,6 +31,7 @@ from tidefill.views.relations.relations import (
     Project,
     Relation,
     Scan,
+    Top,
     Windowed,
     every,
     narrowed,
@@ -68,6 +70,8 @@ class Strategy(Enum):
     SUMS = "hidden counts and sums are kept"
     GROUPS = "affected groups are computed anew"
     PARTITIONS = "affected partitions are computed anew"
+    TOP = "the first rows are kept by the changed rows, and found anew if these do not suffice"
+    TOP_ANEW = "the first rows are found anew"
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class ViewPlan:
     @property
     def reads_target(self) -> bool:
         """Whether the view as it is has a part in its changes."""
-        return self.strategy in (Strategy.SUMS, Strategy.GROUPS)
+        return self.strategy in (Strategy.SUMS, Strategy.GROUPS, Strategy.TOP, Strategy.TOP_ANEW)
 
     @property
     def reads_changes_once(self) -> bool:
@@ -131,11 +135,15 @@ class ViewPlan:
         changes = self._changes(changed, replace(reading, origin=self._origins))
         match self.strategy:
             case Strategy.CHANGES | Strategy.PARTITIONS:
-                query = changes.marked((*self.columns, *self.hidden), self.key, changes.delta(self.root))
+                query = changes.marked(self.root.columns, self.key, changes.delta(self.root))
             case Strategy.SUMS:
                 query = self._sums(changes)
             case Strategy.GROUPS:
                 query = self._groups(changes)
+            case Strategy.TOP | Strategy.TOP_ANEW:
+                kept = top.kept if self.strategy is Strategy.TOP else top.found_anew
+                delta = changes.statement.step("delta", kept(changes, self.root, TARGET))
+                query = changes.marked(self.root.columns, self.key, delta)
         return changes.statement.script(query)
 
     @cached_property
@@ -294,13 +302,15 @@ def _planned(
         raise UnsupportedQuery("the query reads no table", hint="Name a table after FROM.")
     root = narrowed(_root(lowered, names))
     assert isinstance(root, Project)
-    found = [part for part in every(root) if isinstance(part, Windowed)]
+    found = [part for part in every(root) if isinstance(part, Windowed | Top)]
     strategy = Strategy.PARTITIONS if found else Strategy.CHANGES
-    reason = "a window has no PARTITION BY, so that all rows are one" if not all(one.partition for one in found) else ""
+    reason = next(filter(None, map(_all_are_one, found)), "")
     plan = ViewPlan(root, tuple(names), strategy, reason=reason, notices=told.notices, settled=told.settled)
     child = _last_aggregate(root)
     for inner in _inner(root):
         _refuse_inexact(inner, plan, analyze)
+    if isinstance(root.child, Top):
+        return _of_first_rows(plan, analyze)
     if child is None:
         return plan
     if isinstance(root.child, Filter):
@@ -312,6 +322,28 @@ def _planned(
     for reason in filter(None, map(sums.refusal_of, kept)):
         return replace(plan, strategy=Strategy.GROUPS, reason=reason)
     return replace(plan, strategy=Strategy.SUMS, kept=kept)
+
+
+def _all_are_one(relation: Windowed | Top) -> str:
+    """Why it looks at all rows; empty if it does not."""
+    if isinstance(relation, Top):
+        return "LIMIT is below another part of the query, so that all rows are one"
+    return "" if relation.partition else "a window has no PARTITION BY, so that all rows are one"
+
+
+def _of_first_rows(plan: ViewPlan, analyze: Analyze) -> ViewPlan:
+    """The plan of a query that ends in LIMIT."""
+    reason, root = top.why_anew(plan.root), top.with_order(plan.root)
+    if not reason:
+        changes = plan._changes(())
+        order = [(column, value) for column, value in root.items if column not in plan.root.columns]
+        query = select(order, table(changes.rows(root.child, "new")))
+        kinds = analyze(changes.statement.ending(query), plan.scans) if order else ()
+        if not all(map(is_plain, kinds)):
+            reason = "what it is ordered by cannot be kept in a hidden column"
+    if reason:
+        return replace(plan, strategy=Strategy.TOP_ANEW, reason=reason)
+    return replace(plan, root=root, strategy=Strategy.TOP, reason="")
 
 
 def _last_aggregate(root: Project) -> Aggregate | None:

@@ -18,12 +18,17 @@ from tidefill.views.relations.relations import (
     Project,
     Relation,
     Scan,
+    Top,
     Union,
     Windowed,
     below,
 )
 
-ANEW = "affected groups anew"
+ANEW, ALL_ANEW = "affected groups anew", "all rows anew"
+_BY_CHANGES = {
+    Strategy.SUMS: "counts and sums",
+    Strategy.TOP: "the changed rows with those that are there; all rows anew if they do not suffice",
+}
 FILTER = ("filter", "row by row")
 
 
@@ -54,22 +59,21 @@ class Node:
 
 def nodes(plan: ViewPlan) -> Iterator[Node]:
     """The relations from the output down."""
-    of_last_aggregate = "counts and sums" if plan.strategy is Strategy.SUMS else ANEW
-    return _nodes(plan.root, 0, of_last_aggregate, on_top=True)
+    return _nodes(plan.root, 0, _BY_CHANGES.get(plan.strategy, ""))
 
 
-def _nodes(relation: Relation, depth: int, of_last_aggregate: str, *, on_top: bool) -> Iterator[Node]:
+def _nodes(relation: Relation, depth: int, by_changes: str) -> Iterator[Node]:
+    """`by_changes`: how the last aggregate or LIMIT is kept by changes; empty if it is not, or if it is not below."""
     if isinstance(relation, Project):
-        yield from _nodes(relation.child, depth, of_last_aggregate, on_top=on_top)
+        yield from _nodes(relation.child, depth, by_changes)
         return
-    what, how = _what_and_how(relation, of_last_aggregate if on_top else ANEW)
+    what, how = _what_and_how(relation, by_changes)
     yield Node(depth, what, how)
-    on_top = on_top and isinstance(relation, Filter)
     for part in below(relation):
-        yield from _nodes(part, depth + 1, of_last_aggregate, on_top=on_top)
+        yield from _nodes(part, depth + 1, by_changes if isinstance(relation, Filter) else "")
 
 
-def _what_and_how(relation: Relation, of_aggregate: str) -> tuple[str, str]:
+def _what_and_how(relation: Relation, by_changes: str) -> tuple[str, str]:
     match relation:
         case Project():
             raise AssertionError("it shows what is below it, and is no node")
@@ -91,11 +95,15 @@ def _what_and_how(relation: Relation, of_aggregate: str) -> tuple[str, str]:
             name = "no match" if relation.negated else "a match"
             return f"rows with {name}", "changed rows; affected rows anew if the other side changed"
         case Aggregate():
-            return f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates", of_aggregate
+            what = f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates"
+            return what, by_changes or ANEW
         case Windowed():
             if not relation.partition:
-                return "windows over all rows", "all rows anew"
+                return "windows over all rows", ALL_ANEW
             return f"windows by {len(relation.partition)}", "affected partitions anew"
+        case Top():
+            what = f"first {relation.rows} rows" + (f" after {relation.skipped}" if relation.skipped else "")
+            return what, by_changes or ALL_ANEW
         case Union():
             return f"union of {len(relation.children)}", "the changed rows of each"
 

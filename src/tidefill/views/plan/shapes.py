@@ -17,6 +17,7 @@ from tidefill.views.relations.relations import (
     Project,
     Relation,
     Scan,
+    Top,
     Union,
     Windowed,
     every,
@@ -32,7 +33,7 @@ def is_simple(relation: Relation) -> bool:
 def tells_by_key(relation: Relation) -> bool:
     """Whether its changes have no row of a key but the one that it was, and the one that it is."""
     match relation:
-        case Scan() | Constant() | Aggregate() | Windowed():
+        case Scan() | Constant() | Aggregate() | Windowed() | Top():
             return True
         case Filter() | Project() | Generated():
             return tells_by_key(relation.child)

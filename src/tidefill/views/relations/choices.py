@@ -6,7 +6,8 @@ same key to that ORDER BY, and changes nothing else. It says so.
 
 Example: over `pa (k, g, x)` with the key k, VERIFY runs `row_number() OVER (PARTITION BY g ORDER BY x, pa.k)`.
 
-The same holds for aggregates that leave a choice open, such as `first(x)` (`aggregates.py`).
+The same holds for aggregates that leave a choice open, such as `first(x)` (`aggregates.py`), and for the ORDER BY of a
+LIMIT (`top.py`).
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ NOTHING_OPEN = Settled()
 
 
 def placed(tree: exp.Expr) -> exp.Expr:
-    """The query with its WINDOW clauses written out, and with a number on each window and on each aggregate that leaves
-    a choice open, which copies of them keep."""
+    """The query with its WINDOW clauses written out, and with a number on each window, on each aggregate that leaves a
+    choice open, and on each ORDER BY with LIMIT, which copies of them keep."""
     tree = tree.copy()
     while (select := _with_clause(tree)) is not None:
         other = written_out(select)
@@ -54,7 +55,12 @@ def placed(tree: exp.Expr) -> exp.Expr:
 
 
 def _open(tree: exp.Expr) -> list[exp.Expr]:
-    return [node for node in tree.walk() if isinstance(node, exp.Window) or is_open(node)]
+    return [node for node in tree.walk() if isinstance(node, exp.Window) or _is_of_limit(node) or is_open(node)]
+
+
+def _is_of_limit(node: exp.Expr) -> bool:
+    """Whether it is the ORDER BY by which a query takes its first rows."""
+    return isinstance(node, exp.Order) and isinstance(node.parent, exp.Query) and bool(node.parent.args.get("limit"))
 
 
 def _with_clause(tree: exp.Expr) -> exp.Select | None:
@@ -62,13 +68,13 @@ def _with_clause(tree: exp.Expr) -> exp.Select | None:
 
 
 def place_of(node: exp.Expr) -> int:
-    """The number of a window or an aggregate, or of the one that it is a copy of."""
+    """The number of a window, an aggregate or an ORDER BY, or of the one that it is a copy of."""
     return int(node.meta[_PLACE])
 
 
 def settled(tree: exp.Expr, orders: Mapping[int, Sequence[exp.Column] | None]) -> Settled:
-    """The query of `placed` in which the windows and aggregates at these places take rows in the order of these columns
-    in the end; None: of columns that cannot be named there."""
+    """The query of `placed` in which what is at these places takes rows in the order of these columns in the end; None:
+    of columns that cannot be named there."""
     if not orders:
         return NOTHING_OPEN
     if any(columns is None for columns in orders.values()):
@@ -79,10 +85,11 @@ def settled(tree: exp.Expr, orders: Mapping[int, Sequence[exp.Column] | None]) -
         if columns is None:
             continue
         names = [f"{column.table}.{column.name}".lstrip(".") for column in columns]
-        if isinstance(node, exp.Window):
-            notes.append(f"rows that are equal in {shown_as(node.args['order'])} are ordered by {', '.join(names)}")
+        if isinstance(node, exp.Window | exp.Order):
+            order = node.args["order"] if isinstance(node, exp.Window) else node
+            notes.append(f"rows that are equal in {shown_as(order)} are ordered by {', '.join(names)}")
             for column in columns:
-                node.args["order"].append("expressions", exp.Ordered(this=column.copy(), nulls_first=True))
+                order.append("expressions", exp.Ordered(this=column.copy(), nulls_first=True))
         else:
             notes.append(told(node, names))
             node.replace(chosen(node, columns))

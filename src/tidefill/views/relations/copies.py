@@ -19,6 +19,7 @@ from tidefill.views.relations.relations import (
     Project,
     Relation,
     Scan,
+    Top,
     Union,
     Windowed,
 )
@@ -47,11 +48,10 @@ class Copy:
             case Filter():
                 return Filter(self.relation(relation.child), self.expression(relation.condition))
             case Project():
-                child = self.relation(relation.child)
-                return Project(child, self._items(relation.items), self._key(relation))
+                return Project(self.relation(relation.child), self._items(relation.items), self._key(relation))
             case InnerJoin():
                 inputs = tuple(map(self.relation, relation.inputs))
-                return InnerJoin(inputs, tuple(map(self.expression, relation.conditions)), self._key(relation))
+                return InnerJoin(inputs, self._each(relation.conditions), self._key(relation))
             case LeftJoin():
                 left, right = self.relation(relation.left), self.relation(relation.right)
                 return LeftJoin(left, right, self.expression(relation.on), self._key(relation))
@@ -67,11 +67,12 @@ class Copy:
                 return Aggregate(child, self._items(relation.groups), self._items(relation.aggregates))
             case Windowed():
                 child = self.relation(relation.child)
-                partition = tuple(map(self.expression, relation.partition))
-                return Windowed(child, partition, self._items(relation.items))
+                return Windowed(child, self._each(relation.partition), self._items(relation.items))
+            case Top():
+                child = self.relation(relation.child)
+                return Top(child, self._each(relation.order), relation.rows, relation.skipped)
             case Union():
-                children = tuple(map(self.relation, relation.children))
-                return Union(children, self._key(relation))
+                return Union(tuple(map(self.relation, relation.children)), self._key(relation))
 
     def _new(self, columns: Sequence[str]) -> tuple[str, ...]:
         for column in columns:
@@ -85,6 +86,9 @@ class Copy:
     def _items(self, items: Sequence[Item]) -> tuple[Item, ...]:
         values = [self.expression(value) for _, value in items]
         return tuple(zip(self._new([column for column, _ in items]), values, strict=True))
+
+    def _each(self, trees: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(map(self.expression, trees))
 
     def expression(self, tree: Expr) -> Expr:
         return tree.copy().transform(lambda node: col(self.names[node.name]) if isinstance(node, exp.Column) else node)

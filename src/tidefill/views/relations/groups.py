@@ -20,7 +20,7 @@ from tidefill.views.relations.relations import Aggregate, Filter, Relation
 from tidefill.views.relations.scope import Scope
 from tidefill.views.relations.texts import HIDDEN, Expr, Item, columns_in, number
 
-_ITEM = f"{HIDDEN}item:"  # before the name of an item, in place of which its value will stand
+_ITEM = f"{HIDDEN}item:"  # before the number of a name in place of which a value will stand
 
 # Joins a relation with a subquery that stands for a value: the joined rows, and the value in them. The last argument
 # says what columns of FROM are called in a row of groups.
@@ -142,18 +142,32 @@ def by_items(
     UnsupportedQuery if it is both, and they differ."""
     given = {name.casefold(): value for name, value in items if name}
 
-    def meant(node: exp.Expr) -> exp.Expr:
-        name = node.name.casefold() if isinstance(node, exp.Column) and not node.table else ""
-        if name not in given:
-            return node
+    def meant(node: exp.Column) -> Expr | None:
+        name = node.name.casefold()
+        if node.table or name not in given:
+            return None
         if scope.has(name) and given[name] != scope.resolved(node):
             raise refused(node, f"{name} in {clause} has two meanings", "Give the item another name with AS.")
-        return exp.Placeholder(this=f"{_ITEM}{name}")
+        return given[name]
 
-    resolved = expression_of(condition.transform(meant), scope, aggregates=True, windows=windows)
+    return with_names(condition, scope, meant, windows=windows)
+
+
+def with_names(tree: Expr, scope: Scope, meant: Callable[[exp.Column], Expr | None], *, windows: bool = False) -> Expr:
+    """The expression over FROM, where `meant` has what else a name means; None: it is a name of FROM."""
+    values: list[Expr] = []
+
+    def name(node: exp.Expr) -> exp.Expr:
+        value = meant(node) if isinstance(node, exp.Column) else None
+        if value is None:
+            return node
+        values.append(value)
+        return exp.Placeholder(this=f"{_ITEM}{len(values) - 1}")
+
+    resolved = expression_of(tree.transform(name), scope, aggregates=True, windows=windows)
     return resolved.transform(
         lambda node: (
-            given[node.this.removeprefix(_ITEM)].copy()
+            values[int(node.this.removeprefix(_ITEM))].copy()
             if isinstance(node, exp.Placeholder) and node.this.startswith(_ITEM)
             else node
         )

@@ -32,13 +32,24 @@ from tidefill.views.relations.generators import (
 from tidefill.views.relations.groups import Joining, by_items, grouped
 from tidefill.views.relations.joins import Joined, joined
 from tidefill.views.relations.keys import conjuncts, reads_only
-from tidefill.views.relations.lowered import Body, Env, Lowered, TableColumns
+from tidefill.views.relations.lowered import Body, Env, Lowered, Shown, TableColumns
 from tidefill.views.relations.naming import Names
-from tidefill.views.relations.parts import refuse_others, refused
+from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.relations import Constant, Filter, Project, Relation, Scan
 from tidefill.views.relations.scope import Scope, Source
 from tidefill.views.relations.subqueries import Subqueries, parted
 from tidefill.views.relations.texts import HIDDEN, Expr, Item, both, col, columns_in, number
+from tidefill.views.relations.top import (
+    CHOSEN,
+    Limit,
+    beside_distinct,
+    limited,
+    named_beside,
+    named_by_outputs,
+    order_items,
+    over_outputs,
+    top,
+)
 from tidefill.views.relations.using import using
 from tidefill.views.relations.windows import windowed
 
@@ -105,18 +116,25 @@ class _Lowering:
 
     def query(self, tree: exp.Expr, env: Env) -> Lowered:
         env = self._with(tree, env)
-        if tree.args.get("order"):
+        tree, limit = limited(tree)
+        if limit is not None:
+            self.notices.append(CHOSEN)
+        elif tree.args.get("order"):
             self.notices.append(NO_ORDER)
+        if isinstance(tree, exp.Select):
+            return self._select(tree, env, limit)
+        lowered = self._without_select(tree, env)
+        return lowered if limit is None else self._first_outputs(lowered, limit, [Source("", lowered.shown)])
+
+    def _without_select(self, tree: exp.Expr, env: Env) -> Lowered:
         match tree:
             case exp.Subquery():
-                refuse_others(tree, {"this"})
+                refuse_others(tree, {"this", "order"})
                 return self.query(tree.this, env)
             case exp.Union():
                 return sets.union(tree, self._sets(tree, sets.flat(tree), env), self._names)
             case exp.Intersect() | exp.Except():
                 return sets.compared(tree, self._sets(tree, (tree.this, tree.expression), env), self._names)
-            case exp.Select():
-                return self._select(tree, env)
             case exp.Values():
                 return self._values(tree)
             case _:
@@ -148,11 +166,38 @@ class _Lowering:
 
     # FROM and WHERE.
 
-    def _select(self, tree: exp.Select, env: Env) -> Lowered:
+    def _select(self, tree: exp.Select, env: Env, limit: Limit | None) -> Lowered:
         body = self._body(tree, env, None)
         assert not body.open, "nothing is around it"
-        lowered = self._output(tree, body.relation, body.scope, env)
-        return sets.distinct(lowered, self._names) if tree.args.get("distinct") else lowered
+        if not tree.args.get("distinct"):
+            return self._output(tree, body.relation, body.scope, env, limit)
+        every = self._output(tree, body.relation, body.scope, env, None)
+        lowered = sets.distinct(every, self._names)
+        if limit is None:
+            return lowered
+        groups = {inner: group for (_, inner), (_, group) in zip(every.shown, lowered.shown, strict=True)}
+        return self._first_outputs(lowered, limit, beside_distinct(body.scope, groups, lowered.shown))
+
+    # LIMIT.
+
+    def _first_outputs(self, lowered: Lowered, limit: Limit, sources: Sequence[Source]) -> Lowered:
+        """The first rows of a query whose ORDER BY sees what it gives."""
+        outputs = [(name, col(column)) for name, column in lowered.shown]
+        every = self._projected(lowered.relation, [*outputs, *over_outputs(limit, sources)])
+        return self._first(every, limit, named_by_outputs)
+
+    def _first(
+        self, every: Lowered, limit: Limit, named: Callable[[Sequence[str], Shown], list[exp.Column] | None]
+    ) -> Lowered:
+        """The first rows of a query whose last columns are those of its ORDER BY. `named`: the key as the query itself
+        can name it there, beside what it shows."""
+        shown, order = every.shown[: -len(limit.order)], every.shown[-len(limit.order) :]
+        lowered, missing = top(replace(every, shown=shown), limit, [column for _, column in order])
+        if missing:
+            self.orders[limit.place] = named(missing, shown)
+            text = shown_as(exp.Order(expressions=[one.copy() for one in limit.order]))
+            self.notices.append(f"{text}: rows that are equal in this order are ordered by {', '.join(missing)}.")
+        return lowered
 
     def _body(self, tree: exp.Select, env: Env, outer: Scope | None) -> Body:
         refuse_others(tree, _CLAUSES)
@@ -289,7 +334,8 @@ class _Lowering:
 
     # SELECT, GROUP BY, HAVING.
 
-    def _output(self, tree: exp.Select, relation: Relation, scope: Scope, env: Env) -> Lowered:
+    def _output(self, tree: exp.Select, relation: Relation, scope: Scope, env: Env, limit: Limit | None) -> Lowered:
+        """What SELECT gives; of that the first rows, if there is a limit."""
         tree, relation, scope = self._in_time_windows(tree, relation, scope)
         values: dict[str, Expr] = {}
         expressions: list[Expr] = []
@@ -298,7 +344,8 @@ class _Lowering:
             expressions.append(replaced)
         relation, found = self._items(expressions, relation, scope)
         items = [(name, filled(value, values)) for name, value in found]
-        items += self._qualify(tree, scope, items)
+        order = order_items(limit, scope, items) if limit is not None else []
+        items = [*items, *order, *self._qualify(tree, scope, items)]
         by_groups = tree.args.get("group") is not None or any(has_aggregates(value) for _, value in items)
         if by_groups or tree.args.get("having") is not None:
             if values or any(map(is_row_maker, tree.expressions)):
@@ -309,7 +356,17 @@ class _Lowering:
             groups = grouped(tree, relation, scope, items, self._names, self._joining(scope, env), settle)
             self._groups_of |= groups.groups
             relation, items = groups.relation, groups.items
-        return self._with_windows(tree, relation, items, scope)
+        every = self._with_windows(tree, relation, items, scope)
+        if limit is None:
+            return every
+        kept = tree.args.get("having") or tree.args.get("qualify")  # below them Spark finds no columns of FROM
+        return self._first(every, limit, named_by_outputs if kept else partial(self._named_beside, scope))
+
+    def _named_beside(self, scope: Scope, key: Sequence[str], shown: Shown) -> list[exp.Column] | None:
+        """The key, which may be groups, as ORDER BY after SELECT can name it."""
+        meant = {column: self._groups_of.get(column, col(column)) for column in key}
+        columns = {column: value.name for column, value in meant.items() if isinstance(value, exp.Column)}
+        return named_beside(columns, shown, scope) if len(columns) == len(meant) else None
 
     def _with_windows(self, tree: exp.Select, relation: Relation, items: Sequence[Item], scope: Scope) -> Lowered:
         """What window functions say of each row, and the rows that QUALIFY keeps: its condition is the last item."""
@@ -385,15 +442,17 @@ class _Lowering:
         return named if len(named) == len(columns) else None
 
     def _projected(self, relation: Relation, items: Sequence[tuple[str, Expr]]) -> Lowered:
-        """Columns go on under their names; what is computed gets a new one."""
+        """Columns go on under their names; what is computed gets a new one, and is computed once."""
         shown: list[tuple[str, str]] = []
-        computed: list[Item] = []
+        known: dict[Expr, str] = {}
         for name, value in items:
             if isinstance(value, exp.Column):
                 shown.append((name, value.name))
-            else:
-                computed.append((self._names.fresh(name or "column"), value))
-                shown.append((name, computed[-1][0]))
+                continue
+            if value not in known:
+                known[value] = self._names.fresh(name or "column")
+            shown.append((name, known[value]))
+        computed: list[Item] = [(column, value) for value, column in known.items()]
         if not computed:
             return Lowered(relation, tuple(shown))
         passed = dict.fromkeys([*relation.key, *(value.name for _, value in items if isinstance(value, exp.Column))])

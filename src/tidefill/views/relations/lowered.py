@@ -20,12 +20,16 @@ class TableColumns:
     key: tuple[str, ...]
 
 
+Shown: TypeAlias = tuple[tuple[str, str], ...]
+"""Columns of a relation under the names that a query shows them by: (name, column)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """A query: its relation, and which of the columns it shows under which names."""
 
     relation: Relation
-    shown: tuple[tuple[str, str], ...]
+    shown: Shown
 
 
 @dataclass(frozen=True, slots=True)

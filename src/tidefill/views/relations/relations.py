@@ -154,6 +154,25 @@ class Windowed:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Top:
+    """So many of the first rows in an order that tells all rows apart, without those that are skipped. `order`: columns
+    of the child, each with its direction."""
+
+    child: Relation
+    order: tuple[Expr, ...]
+    rows: int
+    skipped: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.child.key
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Generated:
     """Each row with what a function makes of it, as often as it makes something. `outputs`: the columns that it makes;
     `own`: those of them that tell rows apart that are made of one row."""
@@ -208,6 +227,7 @@ Relation: TypeAlias = (
     | Matched
     | Aggregate
     | Windowed
+    | Top
     | Union
 )
 
@@ -217,7 +237,7 @@ def below(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Scan() | Constant():
             return ()
-        case Filter() | Project() | Generated() | Aggregate() | Windowed():
+        case Filter() | Project() | Generated() | Aggregate() | Windowed() | Top():
             return (relation.child,)
         case InnerJoin():
             return relation.inputs
@@ -275,6 +295,8 @@ def _expressions(relation: Relation) -> Iterator[Expr]:
             yield from (value for _, value in (*relation.groups, *relation.aggregates))
         case Windowed():
             yield from (*relation.partition, *(value for _, value in relation.items))
+        case Top():
+            yield from relation.order
 
 
 def _reading(relation: Relation, columns: Collection[str]) -> Relation:
@@ -286,7 +308,7 @@ def _reading(relation: Relation, columns: Collection[str]) -> Relation:
             )
         case Constant():
             return relation
-        case Filter() | Project() | Generated() | Aggregate() | Windowed():
+        case Filter() | Project() | Generated() | Aggregate() | Windowed() | Top():
             return replace(relation, child=_reading(relation.child, columns))
         case InnerJoin():
             return replace(relation, inputs=tuple(_reading(part, columns) for part in relation.inputs))

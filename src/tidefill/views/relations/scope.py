@@ -105,7 +105,7 @@ def _one(found: Sequence[str], written: str) -> str:
 
 def _out_of_reach(written: str) -> UnsupportedQuery:
     return UnsupportedQuery(
-        "a subquery with groups, DISTINCT, windows or UNION refers to the query around it",
+        "a subquery with groups, DISTINCT, windows, UNION or LIMIT refers to the query around it",
         detail=f"{written} is a column of the query around it.",
         hint="Put the groups into a query in its FROM, by the column that ties the two as well, and compare around it: "
         "EXISTS (SELECT 1 FROM (SELECT k FROM t GROUP BY k HAVING count(*) > 1) s WHERE s.k = a.k).",

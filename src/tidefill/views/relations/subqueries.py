@@ -30,6 +30,7 @@ from tidefill.views.relations.scope import Scope
 from tidefill.views.relations.texts import Expr, Item, both, case, coalesce, col, is_null, number
 
 _OVER_MANY = ("group", "having", "distinct", "qualify")
+_FIRST_ROWS = ("limit", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Subqueries:
         """What the subquery gives, the conditions that tie it to the row around it, and what has to be equal."""
         query = inside(tree.args["query"])
         values = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [tree.this]
-        if isinstance(query, exp.Select) and query.args.get("distinct") and not query.args.get("group"):
+        if isinstance(query, exp.Select) and _is_distinct(query):
             query = _without(query, "distinct")
         if _is_plain(query):
             body = self.body(query, scope, env)
@@ -248,11 +249,16 @@ def parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]],
 
 def _is_plain(tree: exp.Expr) -> TypeGuard[exp.Select]:
     """Whether a subquery is nothing but FROM and WHERE, so that its conditions may look outside."""
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, exp.Select) or any(map(tree.args.get, _FIRST_ROWS)):
         return False
     over_many = any(has_aggregates(item) or item.find(exp.Window) is not None for item in tree.expressions)
     makes_rows = any(map(_makes_rows, tree.expressions))
     return not over_many and not makes_rows and not any(map(tree.args.get, _OVER_MANY))
+
+
+def _is_distinct(tree: exp.Select) -> bool:
+    """Whether IN does not mind its DISTINCT."""
+    return bool(tree.args.get("distinct")) and not any(map(tree.args.get, ("group", *_FIRST_ROWS)))
 
 
 def _makes_rows(item: exp.Expr) -> bool:
@@ -261,7 +267,7 @@ def _makes_rows(item: exp.Expr) -> bool:
 
 def _has_only_groups(tree: exp.Expr) -> TypeGuard[exp.Select]:
     """Whether it is FROM and WHERE, with one grouping and perhaps HAVING."""
-    if not isinstance(tree, exp.Select) or tree.args.get("distinct") or tree.args.get("qualify"):
+    if not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "qualify", *_FIRST_ROWS))):
         return False
     group = tree.args.get("group")
     if group is None or {part for part, value in group.args.items() if value} != {"expressions"}:
@@ -274,7 +280,7 @@ def _has_only_groups(tree: exp.Expr) -> TypeGuard[exp.Select]:
 def without_groups(tree: exp.Expr) -> exp.Expr:
     """A query that has a row whenever this one has: EXISTS does not mind groups and DISTINCT, but for HAVING. (One row
     of aggregates without groups is always there.)"""
-    if not isinstance(tree, exp.Select) or any(map(tree.args.get, ("having", "qualify", "limit", "offset"))):
+    if not isinstance(tree, exp.Select) or any(map(tree.args.get, ("having", "qualify", *_FIRST_ROWS))):
         return tree
     group = tree.args.get("group")
     if any(map(_makes_rows, tree.expressions)) or (group is None and any(map(has_aggregates, tree.expressions))):

@@ -112,6 +112,15 @@ def select(
     return query
 
 
+def first_rows(query: exp.Select, order: Iterable[Expr], rows: int, skipped: int = 0) -> exp.Select:
+    """The first rows of a query in an order, without those that are skipped."""
+    query.set("order", exp.Order(expressions=[one.copy() for one in order]))
+    query.set("limit", exp.Limit(expression=number(rows)))
+    if skipped:
+        query.set("offset", exp.Offset(expression=number(skipped)))
+    return query
+
+
 def generating(query: exp.Select, call: Expr, outputs: Sequence[str]) -> exp.Select:
     """With the columns that a function makes, which may give several rows for one."""
     names = [name(output) for output in outputs]
