@@ -88,6 +88,9 @@ DELTA_FAULTS: tuple[Fault, ...] = (
     ("vacuum changes", 6, 1),
     ("recreate upstream", 6, 1),
 )
+FAULTS_OF_ALL: tuple[Fault, ...] = (("replace", 35, 3),)
+"""Drawn after all others, so that a seed keeps its other faults."""
+
 POSTGRES_FAULTS: tuple[Fault, ...] = (
     ("drop head", 40, 4),
     ("rewrite", 25, 2),
@@ -103,7 +106,7 @@ def script(seed: int) -> Script:
     """The script of a seed."""
     dice = random.Random(seed)
     setup = _setup(dice)
-    faults = FAULTS + (POSTGRES_FAULTS if setup.postgres else DELTA_FAULTS)
+    faults = FAULTS + (POSTGRES_FAULTS if setup.postgres else DELTA_FAULTS) + FAULTS_OF_ALL
     writes = range(0, EFFECTS, WRITE_EVERY)
     return Script(seed, setup, acts_of(dice, writes, faults, lambda kind: _moment(dice, kind)))
 
