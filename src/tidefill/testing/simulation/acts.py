@@ -78,8 +78,8 @@ def zombie(sim: Simulation, number: int) -> None:
         drop(sim, number)
     elif number % 5 == 0:
         resync(sim, number)
-    elif number % 2 == 0:
-        replace_query(sim, number // 2)
+    elif number % 13 == 0:
+        replace_query(sim, number // 13)
     if number % 11 == 0:
         sim.later("die", 1, True)
     try:

@@ -88,8 +88,8 @@ DELTA_FAULTS: tuple[Fault, ...] = (
     ("vacuum changes", 6, 1),
     ("recreate upstream", 6, 1),
 )
-FAULTS_OF_ALL: tuple[Fault, ...] = (("replace", 35, 3),)
-"""Drawn after all others, so that a seed keeps its other faults."""
+REPLACING: tuple[Fault, ...] = (("replace", 35, 3),)
+"""Drawn by dice of their own, so that a seed keeps its other faults."""
 
 POSTGRES_FAULTS: tuple[Fault, ...] = (
     ("drop head", 40, 4),
@@ -106,9 +106,11 @@ def script(seed: int) -> Script:
     """The script of a seed."""
     dice = random.Random(seed)
     setup = _setup(dice)
-    faults = FAULTS + (POSTGRES_FAULTS if setup.postgres else DELTA_FAULTS) + FAULTS_OF_ALL
-    writes = range(0, EFFECTS, WRITE_EVERY)
-    return Script(seed, setup, acts_of(dice, writes, faults, lambda kind: _moment(dice, kind)))
+    faults = FAULTS + (POSTGRES_FAULTS if setup.postgres else DELTA_FAULTS)
+    acts = acts_of(dice, range(0, EFFECTS, WRITE_EVERY), faults, lambda kind: _moment(dice, kind))
+    replacing = random.Random(f"replace {seed}")
+    more = acts_of(replacing, range(0), REPLACING, lambda kind: _moment(replacing, kind))
+    return Script(seed, setup, tuple(sorted((*acts, *more), key=lambda act: act.at)))
 
 
 def acts_of(
