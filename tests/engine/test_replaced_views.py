@@ -23,6 +23,7 @@ def queries(job: Job) -> tuple[str, str]:
 
 
 def test_a_view_gets_another_query(shop: Shop) -> None:
+    # R43
     engine, more = registered(shop).engine, "SELECT id, v * 2 AS v, name FROM events WHERE v > 1"
     view = engine.create_view("v", "SELECT id, v FROM events", verify=False).wait(300)
     result = engine.execute(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {more}")
@@ -45,6 +46,7 @@ def test_a_view_gets_another_query(shop: Shop) -> None:
 
 @pytest.mark.full
 def test_what_reads_the_view_follows_or_keeps_what_it_reads(shop: Shop) -> None:
+    # R43
     engine = registered(shop).engine
     view = engine.create_view("v", "SELECT id, v FROM events")
     above = engine.create_view("above", "SELECT v, count(*) AS n FROM v GROUP BY v")
@@ -79,6 +81,7 @@ def test_what_reads_the_view_follows_or_keeps_what_it_reads(shop: Shop) -> None:
 @pytest.mark.full
 def test_a_script_of_views_that_read_each_other_is_replaced_in_one_go(shop: Shop) -> None:
     """The second view reads what the first one will only have with its new query; so does a new one."""
+    # R43
     engine = registered(shop).engine
     engine.execute(
         "CREATE MATERIALIZED VIEW a AS SELECT id, v FROM events; CREATE MATERIALIZED VIEW b AS SELECT id, v FROM a"
@@ -101,9 +104,10 @@ def test_a_script_of_views_that_read_each_other_is_replaced_in_one_go(shop: Shop
 
 @pytest.mark.full
 def test_a_view_that_is_computed_whole_and_back(shop: Shop) -> None:
+    # R43
     engine = registered(shop).engine
     view = engine.create_view("v", "SELECT v, count(*) AS n FROM events GROUP BY v", rate_limit=10_000)
-    above = engine.create_view("above", "SELECT n, v FROM v", refresh="full", target_lag=0)
+    engine.create_view("above", "SELECT n, v FROM v", refresh="full", target_lag=0)
     engine.run_once()
     whole = "SELECT v, n FROM (SELECT v, count(*) AS n FROM events GROUP BY v ORDER BY n DESC, v LIMIT 3)"
     engine.execute(f"CREATE OR REPLACE MATERIALIZED VIEW v WITH (refresh = full) AS {whole}")
@@ -121,6 +125,7 @@ def test_a_view_that_is_computed_whole_and_back(shop: Shop) -> None:
 
 @pytest.mark.full
 def test_another_query_mends_a_view_that_has_failed_while_it_was_replaced(shop: Shop) -> None:
+    # R43
     engine = registered(shop).engine
     view = engine.create_view("v", "SELECT id, v FROM events").wait(300)
     engine.create_view("v", "SELECT id, CAST(name AS INT) AS v FROM events", replace=True)

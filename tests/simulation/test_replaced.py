@@ -38,6 +38,7 @@ def wanted(query: str) -> list[Row]:
 
 @pytest.mark.parametrize("query", OTHERS)
 def test_readers_see_the_old_rows_until_the_new_ones_are_there(query: str) -> None:
+    # R43
     stage = Stage(SETUP, rows=ROWS)
     stage.go_live()
     stage.rest()
@@ -60,6 +61,7 @@ def test_readers_see_the_old_rows_until_the_new_ones_are_there(query: str) -> No
 @pytest.mark.parametrize("kind", ["die", "outage", "zombie"])
 @pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
 def test_trouble_at_every_effect_of_a_replacement(kind: str, again: bool) -> None:
+    # R43
     for offset in range(1, EFFECTS):
         stage = Stage(SETUP, rows=ROWS)
         stage.go_live()
@@ -75,6 +77,7 @@ def test_trouble_at_every_effect_of_a_replacement(kind: str, again: bool) -> Non
 @pytest.mark.parametrize("number", [26, 39, 143], ids=["it", "with more chunks", "and the first dies"])
 def test_a_runner_of_the_earlier_query_that_wakes_up_commits_nothing_into_the_next(number: int) -> None:
     """It sleeps anywhere in its turns, while another takes over, and in its stead the view is replaced."""
+    # R43
     for offset in range(1, EFFECTS):
         stage = Stage(SETUP, rows=ROWS)
         stage.go_steps(2)
@@ -85,6 +88,7 @@ def test_a_runner_of_the_earlier_query_that_wakes_up_commits_nothing_into_the_ne
 
 @pytest.mark.parametrize("life", [Life.BACKFILLING, Life.VERIFYING, Life.LIVE, Life.PAUSED, Life.FAILED])
 def test_it_is_replaced_whatever_its_state(life: Life) -> None:
+    # R43
     stage = Stage(SETUP, rows=ROWS)
     if life is Life.FAILED:
         stage.go_live()
@@ -107,6 +111,7 @@ def test_it_is_replaced_whatever_its_state(life: Life) -> None:
 
 
 def test_the_last_of_several_wishes_wins_and_nothing_is_left_of_the_others() -> None:
+    # R43
     stage = Stage(SETUP, rows=ROWS)
     stage.go_live()
     stage.rest()
@@ -125,6 +130,7 @@ def test_the_last_of_several_wishes_wins_and_nothing_is_left_of_the_others() -> 
 
 
 def test_back_to_the_earlier_query() -> None:
+    # R43
     stage = Stage(SETUP, rows=ROWS)
     stage.go_live()
     stage.rest()
@@ -138,6 +144,7 @@ def test_back_to_the_earlier_query() -> None:
 
 
 def test_a_wish_that_is_taken_back_before_anybody_acts_begins_nothing() -> None:
+    # R43
     stage = Stage(SETUP, rows=ROWS)
     stage.go_live()
     wish(stage, "filter")
@@ -147,6 +154,7 @@ def test_a_wish_that_is_taken_back_before_anybody_acts_begins_nothing() -> None:
 
 
 def test_a_drop_in_the_middle_leaves_nothing() -> None:
+    # R43
     for offset in range(1, EFFECTS, 3):
         stage = Stage(SETUP, rows=ROWS)
         stage.go_live()
