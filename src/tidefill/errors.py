@@ -169,7 +169,7 @@ class NameTaken(Conflict):
 
 
 class InUse(Conflict):
-    """Jobs read what shall be removed; the detail names them."""
+    """Jobs read what shall be removed, or replaced by what they could not read; the detail names them."""
 
     code = "IN_USE"
 

@@ -29,6 +29,7 @@ def test_random_histories_violate_nothing() -> None:
     assert tally.share("die") >= 30
     assert tally.share("rescale") >= 20
     assert tally.share("zombie") >= 10
+    assert tally.share("replace") >= 20
     assert tally.share("unreadable") >= 10
     assert tally.seen["moves across"] > 0
 
@@ -39,7 +40,7 @@ def test_random_histories_of_several_jobs_violate_nothing() -> None:
     finding = search(range(SEEDS_OF_SEVERAL), tally, script_of=script_of_several)
     assert finding is None, finding
     assert tally.busy_steps > 0.5 * tally.steps
-    for kind in ("die", "zombie", "pause", "touch", "drop"):
+    for kind in ("die", "zombie", "pause", "touch", "drop", "replace"):
         assert tally.share(kind) >= 10, kind
     assert tally.seen["cascade"] > 0
 

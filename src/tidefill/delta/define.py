@@ -21,6 +21,7 @@ from tidefill.delta.walk import Walk, along
 from tidefill.errors import BadSql, UnknownTable, UnsupportedQuery
 from tidefill.jobs.definitions import (
     FullViewDefinition,
+    JobDefinition,
     LakeIndexDefinition,
     Part,
     PlannedViewDefinition,
@@ -60,14 +61,29 @@ class Definer:
 
     def explain_replica(self, table: Input) -> Explained:
         """A copy of every column."""
-        hint = "Create a view that gives them other names: SELECT `a b` AS a_b, ... FROM ..."
-        refuse_names(table.name, self._tables.shown(table), hint)
+        self._refuse_names(table)
         semantics = frozen(Semantics.of(self._tables.spark))
         return self._explained(
             table,
             lambda walk, _: ReplicaDefinition(table.name, table.key, walk.columns, walk.reason, semantics),
             self._tables.shown(table),
         )
+
+    def _refuse_names(self, table: Input) -> None:
+        hint = "Create a view that gives them other names: SELECT `a b` AS a_b, ... FROM ..."
+        refuse_names(table.name, self._tables.shown(table), hint)
+
+    def check_reader(self, reader: JobDefinition, find: Find, changed: Input) -> None:
+        """Raise if a job, whose definition stays, could not be made over an input that has changed, though all columns
+        that it reads are there. `find` gives its other inputs."""
+        match reader:
+            case ReplicaDefinition():
+                self._refuse_names(changed)
+            case PlannedViewDefinition():
+                inputs = {name: changed if name == changed.name else find((name,)) for name in reader.tables}
+                self._builder.planned(reader, inputs, self._tables.session_with(dict(reader.semantics)))
+            case _:  # its text is taken as it is, over the columns that it reads
+                return
 
     def explain_view(self, find: Find, sql: str) -> Explained:
         """A query. `find` gives the input of a name. Over one table, row by row, it stays as it was written; else it is

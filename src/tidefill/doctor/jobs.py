@@ -52,7 +52,7 @@ def _is_run(row: Job, now_s: float) -> bool:
 
 
 def _is_wished(row: Job) -> bool:
-    return row.wants_end or row.wants_resync or row.wants_resume
+    return row.wants_end or row.wants_generation or row.wants_resume
 
 
 def _has_work(row: Job) -> bool:

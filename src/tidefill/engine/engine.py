@@ -11,14 +11,14 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from tidefill.core.sizing import FIRST_ROWS, Sizing
-from tidefill.delta.explain_document import explanation
 from tidefill.engine.clock import SystemClock
+from tidefill.engine.creating import NOTICE, Creating
 from tidefill.engine.heads import heads_of_inputs
 from tidefill.engine.index_jobs import BULK, IndexJobs, IndexWords, is_built_by_server
 from tidefill.engine.inputs import Inputs
@@ -27,7 +27,7 @@ from tidefill.engine.lakes import Lake, Lakes
 from tidefill.engine.removers import Removers
 from tidefill.engine.replicas import ReplicaJobs, ReplicaWords
 from tidefill.engine.tables import Table, absolute, names_of, registered_as
-from tidefill.errors import BadInput, UnknownJob, WrongState
+from tidefill.errors import BadInput, UnknownJob
 from tidefill.extras import with_extra
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import (
@@ -42,16 +42,14 @@ from tidefill.jobs.definitions import (
     TableDefinition,
     TopicReplicaDefinition,
     job_from_text,
-    job_to_text,
     table_to_text,
 )
-from tidefill.jobs.graph import Graph, definition_of, inputs_of, names_read, source_of
+from tidefill.jobs.graph import Graph, definition_of, inputs_of, names_needed, names_read, source_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import Registered, ends
-from tidefill.jobs.plain_json import as_json
 from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Settings, name_key
-from tidefill.jobs.settings import AUTO, FULL_LAG_S, changed_settings, check_use, is_full, settings_of_view
+from tidefill.jobs.settings import AUTO, changed_settings, check_use, is_full, settings_of_view
 from tidefill.jobs.status import Status, status_of
 from tidefill.jobs.wishes import ViewWish, Wish, same_wish
 from tidefill.kafka.connections import NO_TOPICS, Topics, topic_words
@@ -75,7 +73,6 @@ if TYPE_CHECKING:
     from tidefill.sql.result import Result
 
 STORE_FILE = "jobs.db"
-NOTICE = "notice: "  # begins an event that tells what a person should know of a job that was created
 LOG_FOLDER = ".tidefill"
 FIRST_FORWARD_S = 5.0  # what a MERGE costs, about
 
@@ -120,6 +117,7 @@ class Engine:
         self._inputs = Inputs(self._store, self._databases, topics, self._lakes.lake)
         self._replicas = ReplicaJobs(self._databases, topics, self._inputs, self._lakes.lake)
         self._clock = SystemClock()
+        self._creating = Creating(self._store, self._clock, self._inputs, self._lakes.lake)
         self._indexes = IndexJobs(self._store, self._databases, self._clock, self._inputs, self._lakes.lake, warehouse)
         self._removers = Removers(warehouse, self._databases, topics, self._lakes, self._indexes)
         self._log = Log(_made(folder))
@@ -176,7 +174,7 @@ class Engine:
 
     def unregister(self, name: str) -> None:
         """Forget the name; the table stays as it is."""
-        self._store.unregister(name, names_read)
+        self._store.unregister(name, names_needed)
 
     def tables(self) -> list[str]:
         """The names of the registered tables."""
@@ -210,19 +208,41 @@ class Engine:
         return self._create(name, wish, self._replicas.explain(source, words, settings), settings)
 
     def create_view(
-        self, name: str, sql: str, *, if_not_exists: bool = False, refresh: str = AUTO, **settings: Any
+        self,
+        name: str,
+        sql: str,
+        *,
+        if_not_exists: bool = False,
+        replace: bool = False,
+        refresh: str | None = None,
+        **settings: Any,
     ) -> Job:
         """A materialized view that stays fresh. Settings, all optional: `target_lag` ("30 seconds"), `rate_limit` (rows
         per second), `parallelism` (chunks at a time), `chunk_rows`. The same view again is the same job; with
         `if_not_exists` so is whatever job has the name. `refresh`: "auto" takes changes in by steps or by a recompute,
         whichever took less time before; "incremental" by steps alone; "full": any deterministic query, computed from
-        nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time."""
-        wish = ViewWish(sql, is_full(refresh))
+        nothing when its inputs have changed, but not sooner than `target_lag` (10 minutes) after the last time.
+        `replace`: a view that has the name gets this query; its readers see the old rows until the new ones are there.
+        Settings that are not given stay as they are then."""
+        wish = ViewWish(sql, is_full(refresh or AUTO))
+        if replace and if_not_exists:
+            raise BadInput("a view that is there is replaced or left as it is", hint="Leave one of the two words out.")
+        if replace and (known := self._creating.view_to_replace(name)) is not None:
+            return self._replace(known, wish, refresh, settings)
         job = self._attached(name, wish, if_not_exists)
         if job is not None:
             return job
         explained = self.explain_view(sql, refresh=refresh, **settings)
         return self._create(name, wish, explained, settings_of_view(refresh, settings))
+
+    def _replace(self, known: Row, wish: ViewWish, refresh: str | None, settings: dict[str, Any]) -> Job:
+        """The view with this wish; its settings alone are altered if it was made by the same wish."""
+        job, asked = Job(self, known.id, known.name), settings_of_view(refresh, settings)
+        if not same_wish(wish, job_from_text(known.newest_definition)):
+            self._creating.replace(known, self.explain_view(wish.sql, refresh=refresh, **settings), asked)
+        elif asked:
+            job.alter(**asked)
+        return job
 
     def create_index(
         self,
@@ -317,54 +337,30 @@ class Engine:
         topic, settings = topic_words(settings)
         return self._replicas.explain(source, ReplicaWords(publication, slot, topic), settings)
 
-    def explain_view(self, sql: str, *, refresh: str = AUTO, **settings: Any) -> Explained:
-        """What `create_view` would do: key, walk and why, rows."""
+    def explain_view(
+        self, sql: str, *, refresh: str | None = None, replaces: str | None = None, **settings: Any
+    ) -> Explained:
+        """What `create_view` would do: key, walk and why, rows. `replaces`: the name of a view that would get the
+        query, if there is one; raises what stands against that."""
         changed_settings(Settings(), settings)
-        if is_full(refresh):
+        known = None if replaces is None else self._creating.view_to_replace(replaces)
+        if is_full(refresh or AUTO):
             explained = self._lake.definer.explain_full(self._inputs.checked, sql)
         else:
             explained = self._lake.definer.explain_view(self._inputs.keyed, sql)
         check_use(explained.definition, settings)
         self._inputs.refuse_mixtures(explained.definition.tables)
+        if known is not None:
+            self._creating.check_readers(known, explained)
         return explained
 
     def _attached(self, name: str, wish: Wish, any_will_do: bool) -> Job | None:
-        """The job that has the name, if it was created by the same wish, or if `any_will_do`; else None."""
-        row = self._store.find(name)
-        if row is None or not (any_will_do or same_wish(wish, job_from_text(row.definition))):
-            return None
-        if ends(row):
-            raise WrongState(f"{row.name} is being dropped", hint="Create it again when it is gone.")
-        return Job(self, row.id, row.name)
+        row = self._creating.attached(name, wish, any_will_do)
+        return None if row is None else Job(self, row.id, row.name)
 
     def _create(self, name: str, wish: Wish, explained: Explained, asked: dict[str, Any]) -> Job:
-        definition = explained.definition
-        full = isinstance(definition, FullViewDefinition)
-        usual = Settings(chunk_rows=explained.chunk_rows, parallelism=explained.parallelism)
-        if full:
-            usual = replace(usual, target_lag_s=FULL_LAG_S, verify=False)
-        settings = changed_settings(usual, asked)
-        known = self._store.find(name)
-        if known is not None and same_wish(wish, job_from_text(known.definition)):
-            return Job(self, known.id, known.name)
-        if known is None and self._store.table(name) is None:
-            self._check_name(name)
-        needs_keys = known is None and not full
-        for table in definition.tables if needs_keys else ():
-            if self._store.table(table) is not None:
-                self._lake.tables.check_keys(self._inputs.find((table,)))
-        told = explanation(name, explained, settings, with_sql=False)
-        row = Row(uuid.uuid4().hex, name, job_to_text(definition), settings=settings)
-        made = self._store.create(row, names_read(row), as_json(told))
-        for notice in explained.notices if made.id == row.id else ():
-            self._store.add_event(made.id, self._clock.now_s(), f"{NOTICE}{notice}")
-        return Job(self, made.id, made.name)
-
-    def _check_name(self, name: str) -> None:
-        """Raise NameTaken if a new job of that name could not be shown in the session's catalog."""
-        from tidefill.delta.catalog import check_name
-
-        check_name(self.spark, name)
+        row = self._creating.create(name, wish, explained, asked)
+        return Job(self, row.id, row.name)
 
     def job(self, name: str) -> Job:
         """The job of that name."""
@@ -472,7 +468,8 @@ class Engine:
             case TopicReplicaDefinition():
                 return self._lake.topic_replicas.build(row, definition)
             case ReplicaDefinition() | RowViewDefinition() | PlannedViewDefinition() | FullViewDefinition():
-                inputs = {table: self._inputs.live(table) for table in definition.tables}
+                begins = not (row.source or row.anchor)
+                inputs = {table: self._inputs.live(table, begins=begins) for table in definition.tables}
                 return self._lake.builder.build(row, definition, inputs)
             case never:
                 assert_never(never)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, assert_never
 from tidefill.errors import NotYet, UnknownTable, UnsupportedQuery
 from tidefill.jobs.definitions import (
     FullViewDefinition,
+    IndexDefinition,
+    IndexesDefinition,
     LakeDefinition,
     OnServer,
     PlannedViewDefinition,
@@ -19,8 +21,9 @@ from tidefill.jobs.definitions import (
     UnreadableDefinition,
     table_from_text,
 )
-from tidefill.jobs.graph import Graph, definition_of
+from tidefill.jobs.graph import Graph, newest_definition_of, published_definition_of
 from tidefill.jobs.namespace import Registered
+from tidefill.jobs.row import Job as Row
 from tidefill.kafka.connections import Topics
 from tidefill.postgres.connections import Databases
 from tidefill.store.sql_store import SqlStore
@@ -40,7 +43,8 @@ class Inputs:
         self._lake = lake
 
     def find(self, parts: tuple[str, ...]) -> Input:
-        """The table or the job that has the name. What the catalog has needs a key first."""
+        """The table or the job that has the name, as its user asked for it last. What the catalog has needs a key
+        first."""
         from tidefill.delta.inputs import Input
 
         name = ".".join(parts)
@@ -56,22 +60,38 @@ class Inputs:
             )
         if row is None:
             raise UnknownTable(f"there is no table {name}", hint=how_to_register(name))
-        definition = definition_of(row)
+        definition = newest_definition_of(row)
         if isinstance(definition, OnServer):
             raise UnsupportedQuery(
                 f"{name} is an index, which is read on its server",
                 hint=f"Ask the server of {definition.connection}: SELECT ... FROM {name} WHERE ...",
             )
-        if row.published is None:
-            return Input(row.name, "", definition.key, made_by=(definition, self._below(definition)))
-        path = self._lake().warehouse.path(row, row.published)
-        match definition:
-            case ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition() | RowViewDefinition():
-                return Input(row.name, path, definition.key, derived=True)
-            case PlannedViewDefinition():
-                return Input(row.name, path, definition.key, null_keys=True, derived=True)
+        if row.published is None or row.is_being_replaced:
+            return self.future(row.name, definition)
+        return self._made(row, row.published)
+
+    def future(self, name: str, definition: LakeDefinition) -> Input:
+        """What the job of that name will have made by the definition."""
+        from tidefill.delta.inputs import Input
+
+        return Input(name, "", definition.key, made_by=(definition, self._below(definition)))
+
+    def _made(self, row: Row, published: int) -> Input:
+        """What readers of the job see, by the definition by which it was made."""
+        from tidefill.delta.inputs import Input
+
+        path = self._lake().warehouse.path(row, published)
+        match published_definition_of(row):
+            case IndexDefinition() | IndexesDefinition():
+                raise AssertionError(f"{row.name} is no table")
             case FullViewDefinition():  # to its readers it is like a table of somebody else
                 return Input(row.name, path, (), null_keys=True)
+            case PlannedViewDefinition() as definition:
+                return Input(row.name, path, definition.key, null_keys=True, derived=True)
+            case (
+                ReplicaDefinition() | ServerReplicaDefinition() | TopicReplicaDefinition() | RowViewDefinition()
+            ) as definition:
+                return Input(row.name, path, definition.key, derived=True)
             case never:
                 assert_never(never)
 
@@ -113,8 +133,14 @@ class Inputs:
             )
         return found
 
-    def live(self, name: str) -> Input:
-        """The input, if it can be read now; else NotYet."""
+    def live(self, name: str, *, begins: bool = False) -> Input:
+        """The input, if it can be read now; else NotYet. `begins`: for a generation that begins now. Its definition may
+        be over what a view will be that is being replaced, so it waits for that."""
+        row = None if self._store.table(name) is not None else self._store.find(name)
+        if row is not None and row.published is not None and row.is_being_replaced:
+            if begins:
+                raise NotYet(f"{row.name} is being replaced", hint="SHOW JOBS tells how far it is.")
+            return self._made(row, row.published)
         found = self.find((name,))
         if found.made_by is not None:
             raise NotYet(f"{found.name} is not live yet", hint="SHOW JOBS tells how far it is.")
@@ -131,11 +157,12 @@ class Inputs:
                 raise
             return ""
 
-    def refuse_mixtures(self, tables: Sequence[str]) -> None:
+    def refuse_mixtures(self, tables: Sequence[str], graph: Graph | None = None) -> None:
         """UnsupportedQuery if two replicas of one table of another database come together: they stand at two versions
-        of it, and its versions have no numbers by which the replicas could go in step."""
+        of it, and its versions have no numbers by which the replicas could go in step. `graph`: all jobs, if not as
+        they are now."""
         seen: dict[str, str] = {}
-        graph = Graph(self._store.jobs())
+        graph = graph or Graph(self._store.jobs())
         for table in tables:
             for source, replica in graph.replicas_below(table).items():
                 if seen.setdefault(source, replica) != replica:

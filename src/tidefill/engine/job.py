@@ -13,7 +13,7 @@ from tidefill.engine.watching import watch
 from tidefill.errors import JobFailed, TimedOut, UnknownJob, WrongState
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import JobDefinition, UnreadableDefinition, job_from_text
-from tidefill.jobs.graph import definition_of, names_read
+from tidefill.jobs.graph import definition_of, names_needed, newest_definition_of, published_definition_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job as Row
 from tidefill.jobs.row import Pause
@@ -60,9 +60,18 @@ class Job:
         found = job_from_text(self._row().definition)
         return None if isinstance(found, UnreadableDefinition) else found
 
+    def asked_for(self) -> JobDefinition:
+        """What its user asked for last: its definition, or the one that a CREATE OR REPLACE gives it soon."""
+        return newest_definition_of(self._row())
+
+    def earlier_definition(self) -> JobDefinition | None:
+        """By which the rows were made that readers see, while it is being replaced; None if that is its definition."""
+        row = self._row()
+        return published_definition_of(row) if row.shown_definition else None
+
     def explained(self) -> dict[str, Any] | None:
-        """What EXPLAIN said when the job was created, as JSON data; None for a job of a release that did not keep
-        it."""
+        """What EXPLAIN said when the job was created, or replaced for the last time, as JSON data; None for a job of a
+        release that did not keep it."""
         text = self.engine._store.explained(self._row().id)
         return json.loads(text) if text else None
 
@@ -104,7 +113,7 @@ class Job:
 
     def _is_settled(self) -> bool:
         row = self._row()
-        return (row.life is Life.LIVE and not row.wants_resync and not row.wants_resume) or stands_still(row)
+        return (row.life is Life.LIVE and not row.wants_generation and not row.wants_resume) or stands_still(row)
 
     def _is_gone(self) -> bool:
         row = self.engine._store.job(self.id)
@@ -120,7 +129,8 @@ class Job:
 
     def alter(self, **settings: Any) -> None:
         """Change settings while it runs; None lifts a limit."""
-        check_altered(self.definition(), self._row().settings, settings)
+        row = self._row()
+        check_altered(newest_definition_of(row), row.settings, settings)
         self._wish(lambda row: jobs.wish_settings(changed_settings(row.settings, settings))(row))
 
     def resync(self) -> None:
@@ -167,7 +177,7 @@ class Job:
 
     def _end(self, wish: Callable[[Row], Row], cascade: bool) -> list[Job]:
         self._row()
-        _, *others = self.engine._store.wish_end(self.id, wish, names_read, cascade=cascade)
+        _, *others = self.engine._store.wish_end(self.id, wish, names_needed, cascade=cascade)
         return [Job(self.engine, row.id, row.name) for row in others]
 
     def events(self) -> list[tuple[float, str]]:

@@ -118,7 +118,7 @@ def _all_below(node: Node, reads: Reads) -> frozenset[Node]:
 
 def stands(job: Job) -> str:
     """Why the job stands still now, in a word for a person; empty if it goes on."""
-    if job.life is Life.LIVE and job.pause is not Pause.ALL and not job.wants_end and not job.wants_resync:
+    if job.life is Life.LIVE and job.pause is not Pause.ALL and not job.wants_end and not job.wants_generation:
         return ""
     return Life.PAUSED.value if job.pause is Pause.ALL and job.life is Life.LIVE else job.life.value
 

@@ -7,7 +7,7 @@ definition this release cannot read has no inputs in it: that job says so itself
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias, assert_never
@@ -46,6 +46,21 @@ def names_read(row: Job) -> tuple[str, ...]:
     """The names of tables and jobs that a job reads. A table of another database has no name here. Of a definition that
     this release cannot read: the names that its text tells."""
     return job_from_text(row.definition).tables
+
+
+def names_needed(row: Job) -> tuple[str, ...]:
+    """The same, and what the definition reads with which the job will be replaced: nobody may take that away."""
+    return tuple(dict.fromkeys((*names_read(row), *job_from_text(row.newest_definition).tables)))
+
+
+def newest_definition_of(row: Job) -> JobDefinition:
+    """What its user asked for last; raises as `definition_of`."""
+    return definition_of(replace(row, definition=row.newest_definition))
+
+
+def published_definition_of(row: Job) -> JobDefinition:
+    """By which the published generation was made; raises as `definition_of`."""
+    return definition_of(replace(row, definition=row.published_definition))
 
 
 def is_index(row: Job) -> bool:

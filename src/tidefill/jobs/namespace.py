@@ -7,11 +7,19 @@ transaction that makes a name, needs it or takes it away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, assert_never
 
-from tidefill.errors import InUse, NameTaken, StoreUnreadable, TidefillError, UnknownTable, WrongState
+from tidefill.errors import (
+    InUse,
+    NameTaken,
+    StoreUnreadable,
+    TidefillError,
+    UnknownTable,
+    UnsupportedQuery,
+    WrongState,
+)
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, check_name, name_key
 
@@ -33,15 +41,22 @@ Holder: TypeAlias = Job | Registered
 NamesRead: TypeAlias = Callable[[Job], Collection[str]]
 """The names that a job reads, by its definition."""
 
+Definitions: TypeAlias = tuple[str, str]
+"""The texts of a job's definition and of the newest one that was wished for."""
+
 N = TypeVar("N", Job, Registered)
 
 
 def attached(new: N, holder: Holder | None) -> N | None:
     """The holder of the name, if it is of the same kind with an equal definition; None if the name is free; else
     NameTaken."""
-    if holder is None or (isinstance(holder, type(new)) and holder.definition == new.definition):
+    if holder is None or (isinstance(holder, type(new)) and _newest(holder) == new.definition):
         return holder
     raise _taken(new, holder)
+
+
+def _newest(holder: Holder) -> str:
+    return holder.newest_definition if isinstance(holder, Job) else holder.definition
 
 
 def check_free(new: Job, name: str, holder: Holder | None) -> None:
@@ -92,6 +107,43 @@ def check_unused(name: str, jobs: Iterable[Job], reads: NamesRead, *, hint: str 
             detail=f"Read by {', '.join(names[:USERS_NAMED_MAX])}{more}.",
             hint=hint or "Drop what reads it first.",
         )
+
+
+def readers_of(job: Job, jobs: Iterable[Job], reads: NamesRead) -> dict[str, Definitions]:
+    """The jobs that read this one and are not to end, by id, each with the definitions that it may be run by."""
+    others = (other for other in jobs if other.id != job.id and not ends(other))
+    found = (other for other in others if any(_is_read_by(name, other, reads) for name in job.names()))
+    return {other.id: (other.definition, other.newest_definition) for other in found}
+
+
+def check_replaced(job: Job, jobs: Sequence[Job], reads: NamesRead, checked: Mapping[str, Definitions]) -> None:
+    """Raise if the job cannot become this row, which has another wish: UnsupportedQuery if it would read itself,
+    however far below; WrongState if a job reads it now that is not one of those that were `checked`."""
+    rows = {name_key(name): row for row in (*jobs, job) for name in row.names()}
+    path = _path_back(job, rows, reads)
+    if path:
+        raise UnsupportedQuery(
+            f"{job.name} would read itself",
+            detail=" reads ".join(path) + ".",
+            hint=f"Write the query over what {job.name} is made from, or create a view of another name.",
+        )
+    unchecked = [one for one, known in readers_of(job, jobs, reads).items() if checked.get(one) != known]
+    if unchecked:
+        raise WrongState(f"a job that reads {job.name} was created or changed meanwhile", hint="Try again.")
+
+
+def _path_back(job: Job, rows: Mapping[str, Job], reads: NamesRead) -> list[str]:
+    """The names along a way from the job down to itself; empty if there is none."""
+    ahead, seen = [[job]], set[str]()
+    while ahead:
+        path = ahead.pop()
+        for row in (rows[key] for key in map(name_key, reads(path[-1])) if key in rows):
+            if row.id == job.id:
+                return [each.name for each in (*path, job)]
+            if row.id not in seen:
+                seen.add(row.id)
+                ahead.append([*path, row])
+    return []
 
 
 def ending(job: Job, jobs: Iterable[Job], reads: NamesRead, *, cascade: bool) -> Sequence[Job]:

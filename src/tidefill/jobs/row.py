@@ -132,7 +132,9 @@ class Job:
     waits for, as a person reads it; `waits_for`: the code of the reason, which programs compare. `part_names`: of the
     things that a job makes if it makes several; they are taken with its own name, and free with it, or when
     a part is dropped. `wants_gone`: the parts that somebody has dropped, and that are not gone yet. `parts`: how each
-    stood when the machine last reported."""
+    stood when the machine last reported. `wanted_definition`: what CREATE OR REPLACE has asked for, until a generation
+    of it begins; else empty. `shown_definition`: by which the published generation was made, while the one that is
+    being made has another; else empty."""
 
     id: str
     name: str
@@ -164,6 +166,8 @@ class Job:
     part_names: tuple[str, ...] = ()
     wants_gone: tuple[str, ...] = ()
     parts: tuple[PartReport, ...] = ()
+    wanted_definition: str = ""
+    shown_definition: str = ""
 
     def __post_init__(self) -> None:
         names = self.names()
@@ -171,6 +175,26 @@ class Job:
             check_name(name)
         if len({name_key(name) for name in names}) < len(names):
             raise InvalidSetting("two things of a job have one name", detail=", ".join(names))
+
+    @property
+    def newest_definition(self) -> str:
+        """What its user asked for last, whether a generation of it has begun or not."""
+        return self.wanted_definition or self.definition
+
+    @property
+    def published_definition(self) -> str:
+        """By which the published generation was made."""
+        return self.shown_definition or self.definition
+
+    @property
+    def is_being_replaced(self) -> bool:
+        """Whether what readers see is not yet what its user asked for last."""
+        return bool(self.wanted_definition or self.shown_definition)
+
+    @property
+    def wants_generation(self) -> bool:
+        """Whether somebody has asked for a generation that has not begun."""
+        return self.wants_resync or bool(self.wanted_definition)
 
     def names(self) -> tuple[str, ...]:
         """All names that the job has while it is not dropped."""
@@ -257,8 +281,23 @@ def wish_resync(job: Job) -> Job:
     return _wish(job, wants_resync=True)
 
 
+def wish_replace(definition: str, settings: Callable[[Settings], Settings]) -> Callable[[Job], Job]:
+    """CREATE OR REPLACE: another definition, and what the settings become. The last wish counts: the definition of the
+    generation that is being made, asked for again, takes an earlier wish back."""
+
+    def wished(job: Job) -> Job:
+        check_settings(job)
+        wanted = "" if definition == job.definition else definition
+        return _wish(job, wanted_definition=wanted, settings=settings(job.settings))
+
+    return wished
+
+
 def wish_cancel(job: Job) -> Job:
-    """CANCEL JOB: only before it is live."""
+    """CANCEL JOB: only before it is live. What was replaced cannot be gone back to: it takes in nothing any more."""
+    if job.published is not None and job.is_being_replaced:
+        hint = "CREATE OR REPLACE with the query that it had makes that one again; DROP removes the view."
+        raise WrongState(f"{job.name} is live with the query that it had before", hint=hint)
     if job.published is not None:
         raise WrongState(f"{job.name} is live", hint="Use DROP to remove it.")
     return wish_drop(job)
@@ -422,22 +461,6 @@ def begin_generation(generation_uuid: str, source: str = "") -> Callable[[Job], 
     """Record the uuid of the first generation before anything is made, and the `source` of a generation that began
     without one. What the row has already stays: a second runner finds it there."""
     return lambda job: replace(job, generation_uuid=job.generation_uuid or generation_uuid, source=job.source or source)
-
-
-def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
-    """RESYNC: the next generation with nothing of the old one but what is published."""
-    return lambda job: happened(
-        Event.RESYNC,
-        generation=job.generation + 1,
-        generation_uuid=generation_uuid,
-        source=source,
-        wants_resync=False,
-        wants_resume=False,
-        anchor="",
-        released="",
-        failure=None,
-        parts=(),
-    )(job)
 
 
 def intend(resource: Resource) -> Callable[[Job], Job]:

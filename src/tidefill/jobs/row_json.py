@@ -66,7 +66,10 @@ _NESTED: dict[str, Any] = {
     "progress": Progress,
     "doing": Doing,
 }
-_LATER = {"source": "", "doing": None, "part_names": (), "wants_gone": (), "parts": (), "learned": "", "condition": ""}
+_LATER = {
+    "source": "", "doing": None, "part_names": (), "wants_gone": (), "parts": (), "learned": "", "condition": "",
+    "wanted_definition": "", "shown_definition": "",
+}  # fmt: skip
 """What rows of earlier releases do not have."""
 
 _MAY_BE_NONE = ("failure", "progress", "doing")

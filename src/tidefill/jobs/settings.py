@@ -81,7 +81,8 @@ def changed_settings(before: Settings, asked: Mapping[str, Any]) -> Settings:
 def _steps_only(refresh: object) -> bool:
     if str(refresh).lower() == FULL:
         raise InvalidSetting(
-            f"refresh cannot become {FULL}", hint=f"Drop the view, and create it WITH (refresh = {FULL})."
+            f"refresh cannot become {FULL}",
+            hint=f"CREATE OR REPLACE MATERIALIZED VIEW ... WITH (refresh = {FULL}), with the same query.",
         )
     return _checked_refresh(str(refresh)) == INCREMENTAL
 
@@ -183,9 +184,9 @@ def is_full(refresh: str) -> bool:
     return _checked_refresh(refresh) == FULL
 
 
-def settings_of_view(refresh: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with what `refresh` says beside the kind of the view."""
-    return dict(settings) if is_full(refresh) else {**settings, "refresh": refresh}
+def settings_of_view(refresh: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with what `refresh` says, if it was given, beside the kind of the view."""
+    return dict(settings) if refresh is None or is_full(refresh) else {**settings, "refresh": refresh}
 
 
 def _checked_refresh(refresh: str) -> str:

@@ -269,6 +269,8 @@ def _wishes(row: Job) -> Iterator[str]:
         return
     if row.wants_end:
         yield "drop"
+    if row.wanted_definition:
+        yield "replace"
     if row.wants_resync:
         yield "resync"
     if row.wants_resume or (row.life is Life.PAUSED and row.pause is not Pause.ALL):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from tidefill.jobs.namespace import NamesRead, Registered
+from tidefill.jobs.namespace import Definitions, NamesRead, Registered
 from tidefill.jobs.row import Job
 from tidefill.jobs.steps import DoneStep
 
@@ -29,8 +29,20 @@ class Store(Protocol):
         of its names, or none: NameTaken if somebody has one of them. `explained`: what EXPLAIN says of it (JSON), which
         is kept beside the row: it may be long, and nobody who runs the job needs it."""
 
+    def replace(
+        self,
+        job_id: str,
+        wish: Callable[[Job], Job],
+        needs: Sequence[str],
+        reads: NamesRead,
+        checked: Mapping[str, Definitions],
+        explained: str,
+    ) -> Job:
+        """Apply the wish for another definition, as `change` does, and keep what EXPLAIN says of that. Raises as
+        `create` does for what it `needs`, and as `namespace.check_replaced` does."""
+
     def explained(self, job_id: str) -> str:
-        """What EXPLAIN said when the job was created; empty if nobody kept it."""
+        """What EXPLAIN said when the job was created or replaced; empty if nobody kept it."""
 
     def job(self, job_id: str) -> Job | None:
         """The row, if there is one."""

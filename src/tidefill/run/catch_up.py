@@ -68,7 +68,8 @@ class CatchUp:
         below = graph.inputs(job_id)
         if any(other.published is None and other.id in self._goals for other in below):
             return Turn(False)
-        if self._goals[job_id] is None and not ends(row) and not any(other.id in self._goals for other in below):
+        knows_inputs = not row.wants_generation and not any(other.id in self._goals for other in below)
+        if self._goals[job_id] is None and not ends(row) and knows_inputs:
             self._goals[job_id] = self._heads(row)
             if self._goals[job_id] is None:
                 del self._goals[job_id]
@@ -89,7 +90,7 @@ class CatchUp:
 
 def stands_still(row: Job) -> bool:
     """Whether the job does nothing until somebody wishes for something."""
-    wished = row.wants_end or row.wants_resync or row.wants_resume or bool(row.wants_gone)
+    wished = row.wants_end or row.wants_generation or row.wants_resume or bool(row.wants_gone)
     paused = (row.life is Life.PAUSED and row.pause is Pause.ALL) or row.waits_for == Reason.FILL_PAUSED.code
     stopped = row.settings.rate_limit == 0 and row.waits_for == Reason.RATE_LIMIT.code
     deferred = row.settings.deferred and row.waits_for == Reason.DEFERRED.code
@@ -103,7 +104,7 @@ def reached(row: Job, goal: Goal) -> bool:
     points = {table if len(versions) > 1 or table in goal else "": versions[table].point for table in versions}
     up_to_date = row.waits_for == Reason.IDLE.code
     has_all = all(_includes(points.get(table), point) for table, point in goal.items())
-    wished = row.wants_resync or row.wants_resume or row.wants_gone
+    wished = row.wants_generation or row.wants_resume or row.wants_gone
     return row.life is Life.LIVE and not wished and (up_to_date or has_all)
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from tidefill.errors import Unavailable, Unreadable
-from tidefill.jobs import row as jobs
-from tidefill.jobs.lifecycle import Event, Life
+from tidefill.jobs import generations
+from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Doing, Job
 from tidefill.jobs.steps import Did
 from tidefill.ports.clock import Clock
@@ -47,8 +47,7 @@ class GoingLive:
 
     def _publish(self, job: Job, active: Remembered, truth: Any, did: Did) -> None:
         active.machine.execute(job, truth, Publish(tries=True))
-        verified = jobs.happened(Event.VERIFIED, wish_number=job.wish_number, published=job.generation)
-        after = self._rows.change(job, verified, step=self._reporting.ended(job, active, did))
+        after = self._rows.change(job, generations.went_live(job), step=self._reporting.ended(job, active, did))
         if after.life is Life.LIVE:
             self._rows.event(job, "live")
             active.machine.execute(after, truth, Publish())

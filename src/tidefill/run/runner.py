@@ -31,6 +31,7 @@ from tidefill.errors import (
     Unexplained,
     UnknownJob,
 )
+from tidefill.jobs import generations
 from tidefill.jobs import row as jobs
 from tidefill.jobs.agreement import Group, stands
 from tidefill.jobs.graph import Graph, GraphOf
@@ -198,17 +199,23 @@ class Runner:
         return self._run(job)
 
     def _begin_again_if_asked(self, job: Job) -> Job:
-        """A new generation, if somebody asked for a RESYNC or if what the job reads was replaced."""
+        """A new generation, if somebody asked for one, by RESYNC or with another definition, or if what the job reads
+        was built anew."""
         source = self._source(job, self._graph)
         moved = bool(job.source and source) and source != job.source
-        if moved or job.wants_resync:
+        if moved or job.wants_generation:
             source = self._source(job, None)  # another runner may have built it anew from what is newer than our graph
             moved = bool(job.source and source) and source != job.source
-        if not job.wants_resync and not moved:
+        if not job.wants_generation and not moved:
             return job
         self._memory.forget(job.id)
-        told = "its input was built anew: a new generation begins" if moved else "a new generation begins"
-        job = self._rows.change(job, jobs.next_generation(self._new_uuid(), source), told)
+        before, why = job, "its input was built anew: " if moved else ""
+        job = self._rows.change(job, generations.next_generation(self._new_uuid(), source))
+        if job.definition != before.definition:
+            seen = f"; readers see generation {job.published} until it is live" if job.published is not None else ""
+            self._rows.event(job, f"replaced: generation {job.generation} begins with another query{seen}")
+        else:
+            self._rows.event(job, f"{why}a new generation begins")
         self._making.remove_logs(job)
         return job
 

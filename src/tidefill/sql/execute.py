@@ -17,7 +17,8 @@ from tidefill.delta.explain_document import (
     key_text,
     walk_facts,
 )
-from tidefill.engine.engine import NOTICE, Engine, Happened
+from tidefill.engine.creating import NOTICE
+from tidefill.engine.engine import Engine, Happened
 from tidefill.engine.job import Job
 from tidefill.errors import UnknownJob, UnknownTable, VerifyFailed
 from tidefill.jobs.amounts import seconds_text, size_text
@@ -36,7 +37,7 @@ from tidefill.jobs.definitions import (
     TopicReplicaDefinition,
 )
 from tidefill.jobs.plain_text import FACTS as FACTS
-from tidefill.jobs.row import Settings
+from tidefill.jobs.row import Settings, name_key
 from tidefill.jobs.settings import BY_SPARK, INCREMENTAL, SORTS, check_setting_names
 from tidefill.jobs.sql_names import quoted
 from tidefill.jobs.status import UNKNOWN, Status
@@ -186,6 +187,8 @@ def _create(engine: Engine, statement: Create) -> Result:
     settings = _create_settings(statement)
     known = {job.id for job in engine.jobs()}
     match statement:
+        case CreateView(or_replace=True):
+            return _create_or_replace(engine, statement, settings)
         case CreateView(name, sql):
             job = engine.create_view(name, sql, if_not_exists=statement.if_not_exists, **settings)
         case CreateReplica(name, source):
@@ -198,10 +201,29 @@ def _create(engine: Engine, statement: Create) -> Result:
             job = engine.create_indexes(statement.name, **wanted, if_not_exists=statement.if_not_exists, **settings)
         case never:
             assert_never(never)
+    return _made(job, len(job.events()) if job.id in known else 0, "" if job.id in known else "created")
+
+
+def _create_or_replace(engine: Engine, statement: CreateView, settings: dict[str, Any]) -> Result:
+    """Of a view that is there already, with this query or with another one."""
+    there = next((job for job in engine.jobs() if name_key(job.name) == name_key(statement.name)), None)
+    before = None if there is None else there.asked_for()
+    told = 0 if there is None else len(there.events())
+    job = engine.create_view(statement.name, statement.sql, replace=True, **settings)
+    if there is None:
+        return _made(job, 0, "created")
+    if job.asked_for() == before:
+        return _made(job, told, "")
+    read = "; its readers see the rows of the earlier query until those are there" if job.status().published else ""
+    return _made(job, told, f"asked to be made by another query{read}")
+
+
+def _made(job: Job, told: int, what: str) -> Result:
+    """What came of CREATE; empty: nothing, the job was there already. `told`: how many events it had before."""
     status = job.status()
-    made = f"{status.state}, {status.percent} %, and was there before" if job.id in known else "created"
-    notices = [] if job.id in known else [text for _, text in job.events() if text.startswith(NOTICE)]
-    message = "\n".join([f"{KIND_NAMES.get(status.kind, 'job')} {job.name}: {made}", *notices])
+    what = what or f"{status.state}, {status.percent} %, and was there before"
+    notices = [text for _, text in job.events()[told:] if text.startswith(NOTICE)]
+    message = "\n".join([f"{KIND_NAMES.get(status.kind, 'job')} {job.name}: {what}", *notices])
     return Result(message=message, jobs=(job,), until=Until.LIVE)
 
 
@@ -303,7 +325,7 @@ def _does(status: Status) -> Iterator[tuple[str, object]]:
 def _job(job: Job) -> Result:
     status = job.status()
     definition = None if status.kind == UNKNOWN else job.definition()
-    known = [] if definition is None else [*_defined(definition)]
+    known = [] if definition is None else [*_defined(definition), *_earlier(job)]
     on_server = isinstance(definition, OnServer)
     stands = [*_stands(status), *_set(status, on_server), *part_rows(status), *_split_rows(status)]
     rows = [*known, *stands, *_recent(job)]
@@ -330,6 +352,13 @@ def _defined(definition: JobDefinition) -> Iterator[tuple[str, object]]:
             assert_never(never)
     yield "key", key_text(definition)
     yield from walk_facts(definition)
+
+
+def _earlier(job: Job) -> Iterator[tuple[str, object]]:
+    """Which query the rows are of that readers see, while another one is made."""
+    earlier = job.earlier_definition()
+    if isinstance(earlier, RowViewDefinition | PlannedViewDefinition | FullViewDefinition):
+        yield "readers see", earlier.sql
 
 
 def _stands(status: Status) -> Iterator[tuple[str, object]]:
@@ -443,8 +472,8 @@ def _explain(engine: Engine, create: Create, with_sql: bool) -> Result:
         case CreateIndexes():
             indexes = engine.explain_indexes(create.name, **indexes_words(create), **settings)
             return Result(FACTS, tuple(indexes.facts()), document=indexes.document())
-        case CreateView(_, sql):
-            explained = engine.explain_view(sql, **settings)
+        case CreateView(name, sql):
+            explained = engine.explain_view(sql, replaces=name if create.or_replace else None, **settings)
         case CreateReplica(_, source):
             explained = engine.explain_replica(".".join(source), **settings)
         case never:

@@ -134,6 +134,9 @@ def _unregister(cursor: Cursor) -> UnregisterTable:
 
 def _create(cursor: Cursor) -> Create:
     cursor.expect("CREATE")
+    if cursor.accept("OR", "REPLACE"):
+        cursor.expect("MATERIALIZED")
+        return _create_view(cursor, or_replace=True)
     match cursor.expect("MATERIALIZED", "REPLICA", "UNIQUE", "INDEXES", "INDEX"):
         case "MATERIALIZED":
             return _create_view(cursor)
@@ -194,14 +197,14 @@ def _backfill(cursor: Cursor) -> BackfillIndexes:
     return BackfillIndexes(cursor.qualified_name())
 
 
-def _create_view(cursor: Cursor) -> CreateView:
+def _create_view(cursor: Cursor, *, or_replace: bool = False) -> CreateView:
     cursor.form = _VIEW_FORM
     cursor.expect("VIEW")
-    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    if_not_exists = not or_replace and cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name()
     options = _with_options(cursor)
     cursor.expect("AS")
-    return CreateView(name, cursor.rest("a query"), options, if_not_exists)
+    return CreateView(name, cursor.rest("a query"), options, if_not_exists, or_replace)
 
 
 def _create_replica(cursor: Cursor) -> CreateReplica:
@@ -320,7 +323,10 @@ class _Rule:
 
 
 _REGISTER_FORM = "REGISTER TABLE name LOCATION 'path' KEY (columns) [WALK (columns)]; or AS table, not LOCATION"
-_VIEW_FORM = "CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [WITH (option = value, ...)] AS query"
+_VIEW_FORM = (
+    "CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [WITH (option = value, ...)] AS query "
+    "(OR REPLACE or IF NOT EXISTS, not both)"
+)
 _REPLICA_FORM = "CREATE REPLICA [IF NOT EXISTS] name FROM table [WITH (option = value, ...)]"
 _INDEX_FORM = (
     "CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON table (columns) [INCLUDE (columns)] "

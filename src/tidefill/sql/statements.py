@@ -54,12 +54,14 @@ class ShowTables:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """Make a materialized view. `sql` is the user's own text, which Spark reads later."""
+    """Make a materialized view. `sql` is the user's own text, which Spark reads later. `or_replace`: a view that has
+    the name gets the query."""
 
     name: str
     sql: str
     options: Options = ()
     if_not_exists: bool = False
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,14 @@ def add_job(connection: sa.Connection, job: Job, explained: str) -> None:
     """Write the row of a new job, whose own name is free; NameTaken if somebody has a name of one of its parts."""
     connection.execute(JOBS.insert().values(id=job.id, **job_columns(job)))
     _take_part_names(connection, job)
+    explain(connection, job.id, explained)
+
+
+def explain(connection: sa.Connection, job_id: str, explained: str) -> None:
+    """Keep what EXPLAIN says of the job, in place of what it said before; empty: nothing."""
+    connection.execute(EXPLAINED.delete().where(EXPLAINED.c.job_id == job_id))
     if explained:
-        connection.execute(EXPLAINED.insert().values(job_id=job.id, data=storable(explained)))
+        connection.execute(EXPLAINED.insert().values(job_id=job_id, data=storable(explained)))
 
 
 def remove_job(connection: sa.Connection, job_id: str) -> None:

@@ -21,11 +21,13 @@ import sqlalchemy as sa
 
 from tidefill.errors import StoreUnreadable, UnknownTable, WrongState
 from tidefill.jobs.namespace import (
+    Definitions,
     NamesRead,
     Registered,
     attached,
     check_free,
     check_needed,
+    check_replaced,
     check_unused,
     ending,
     ends,
@@ -41,6 +43,7 @@ from tidefill.store.rows import (
     active_jobs,
     add_job,
     changed,
+    explain,
     holder,
     job_named,
     job_read,
@@ -149,6 +152,25 @@ class SqlStore:
                 check_needed(name, holder(connection, name))
             add_job(connection, job, explained)
             return job
+
+    def replace(
+        self,
+        job_id: str,
+        wish: Callable[[Job], Job],
+        needs: Sequence[str],
+        reads: NamesRead,
+        checked: Mapping[str, Definitions],
+        explained: str,
+    ) -> Job:
+        """Apply the wish for another definition; what EXPLAIN says of that takes the place of what it said before."""
+        with self._writing() as connection:
+            for name in needs:
+                check_needed(name, holder(connection, name))
+            before = job_to_change(connection, job_id)
+            check_replaced(wish(before), [job for job in active_jobs(connection) if job.id != job_id], reads, checked)
+            after = changed(connection, before, wish)
+            explain(connection, job_id, explained)
+            return after
 
     def join(self, job: Job, of: Sequence[str], explained: str) -> Job:
         """The new job, which takes the place of others that have made nothing yet, with their names. WrongState if one

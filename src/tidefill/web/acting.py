@@ -6,7 +6,7 @@ from typing import Any
 
 from tidefill.errors import BadInput, UnknownJob
 from tidefill.jobs import row as jobs
-from tidefill.jobs.graph import definition_of, names_read
+from tidefill.jobs.graph import names_needed, newest_definition_of
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.row import Job, Pause
 from tidefill.jobs.settings import changed_settings, check_use
@@ -32,7 +32,7 @@ def act(store: SqlStore, job_id: str, action: str, asked: dict[str, Any]) -> str
             store.change(job_id, jobs.wish_resume)
             return f"{row.name}: asked to resume"
         case "cancel":
-            store.wish_end(job_id, jobs.wish_cancel, names_read)
+            store.wish_end(job_id, jobs.wish_cancel, names_needed)
             return f"{row.name}: asked to cancel"
         case "alter":
             return _alter(store, row, asked)
@@ -44,7 +44,7 @@ def _alter(store: SqlStore, row: Job, asked: dict[str, Any]) -> str:
     unknown = [name for name in asked if name not in SETTINGS]
     if unknown or not asked:
         raise BadInput("these settings cannot be changed here", hint=f"There is: {', '.join(SETTINGS)}.")
-    check_use(definition_of(row), asked)
+    check_use(newest_definition_of(row), asked)
     store.change(row.id, lambda now: jobs.wish_settings(changed_settings(now.settings, asked))(now))
     told = ", ".join(f"{name} = {'none' if value is None else value}" for name, value in asked.items())
     return f"{row.name}: asked for {told}"

@@ -52,6 +52,10 @@ STATEMENTS: dict[str, Statement] = {
     "CREATE REPLICA IF NOT EXISTS r FROM shop.public.orders WITH (rate_limit = 50000)": CreateReplica(
         "r", ("shop", "public", "orders"), (("rate_limit", 50000),), if_not_exists=True
     ),
+    "CREATE OR REPLACE MATERIALIZED VIEW v WITH (refresh = full) AS SELECT 1": CreateView(
+        "v", "SELECT 1", (("refresh", "full"),), or_replace=True
+    ),
+    "EXPLAIN CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT 1": Explain(CreateView("v", "SELECT 1", or_replace=True)),
     "EXPLAIN CREATE MATERIALIZED VIEW v AS SELECT 1": Explain(CreateView("v", "SELECT 1")),
     "EXPLAIN SQL CREATE REPLICA r FROM a.b": Explain(CreateReplica("r", ("a", "b")), with_sql=True),
     "DROP MATERIALIZED VIEW v": DropView("v"),

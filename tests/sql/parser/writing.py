@@ -71,6 +71,7 @@ index_parts = st.builds(IndexPart, names, index_columns, flags, st.just(()) | co
 
 creates = (
     st.builds(CreateView, names, queries, maybe_options, flags)
+    | st.builds(CreateView, names, queries, maybe_options, or_replace=st.just(True))
     | st.builds(CreateReplica, names, columns, maybe_options, flags)
     | st.builds(
         CreateIndex,
@@ -125,8 +126,9 @@ def written(statement: Statement) -> list[str]:
             return ["REGISTER", "TABLE", ticked(name), *where, "KEY", *listed(key), *walked]
         case UnregisterTable(name, if_exists):
             return ["UNREGISTER", "TABLE", *(["IF", "EXISTS"] if if_exists else []), ticked(name)]
-        case CreateView(name, sql, found, if_not_exists):
-            return ["CREATE", "MATERIALIZED", "VIEW", *unless(if_not_exists), ticked(name), *having(found), "AS", sql]
+        case CreateView(name, sql, found, if_not_exists, or_replace):
+            made = ["CREATE", *(["OR", "REPLACE"] if or_replace else []), "MATERIALIZED", "VIEW"]
+            return [*made, *unless(if_not_exists), ticked(name), *having(found), "AS", sql]
         case CreateReplica(name, source, found, if_not_exists):
             made = ["CREATE", "REPLICA", *unless(if_not_exists), ticked(name)]
             return [*made, "FROM", *dotted(source), *having(found)]

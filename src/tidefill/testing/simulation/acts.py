@@ -78,6 +78,8 @@ def zombie(sim: Simulation, number: int) -> None:
         drop(sim, number)
     elif number % 5 == 0:
         resync(sim, number)
+    elif number % 13 == 0:
+        replace_query(sim, number // 13)
     if number % 11 == 0:
         sim.later("die", 1, True)
     try:
@@ -118,6 +120,11 @@ def pause_fill(sim: Simulation, number: int) -> None:
 def resync(sim: Simulation, number: int) -> None:
     """RESYNC JOB."""
     sim.wish(jobs.wish_resync)
+
+
+def replace_query(sim: Simulation, number: int) -> None:
+    """CREATE OR REPLACE; now and then with a query that the view had before."""
+    sim.replace(number)
 
 
 def drop(sim: Simulation, number: int) -> None:
@@ -225,6 +232,7 @@ def restore_store(sim: Simulation, number: int) -> None:
     usable = [backup for backup in sim.backups if _is_of_now(sim, backup)]
     if usable:
         sim.store.restore(usable[number % len(usable)])
+        sim.wanted = sim.store.rows[sim.job_id].newest_definition
 
 
 def _is_of_now(sim: Simulation, backup: dict[str, Job]) -> bool:
@@ -248,6 +256,7 @@ ACTS: dict[str, Callable[[Simulation, int], None]] = {
     "pause": pause,
     "pause fill": pause_fill,
     "resync": resync,
+    "replace": replace_query,
     "drop": drop,
     "cancel at once": drop,
     "clock": clock,

@@ -71,8 +71,20 @@ def check_published(sim: Simulation, job: Job) -> None:
     """What users see stays until its successor is there. (An older copy of the store may name an older one.)"""
     if job.published is None or job.life is Life.CANCELLING or sim.world.seen["restore store"]:
         return
-    if sim.path(job, job.published) not in sim.catalog.tables:
+    path = sim.path(job, job.published)
+    if path not in sim.catalog.tables:
         raise Violation("I9 clean", f"the published generation {job.published} of {job.id} was removed")
+    if job.published_definition != sim.made_by[path]:
+        told = f"{path} was made by {sim.made_by[path]}, and is read as {job.published_definition}"
+        raise Violation("I11 one query", told)
+
+
+def check_shown(sim: Simulation, job: Job) -> None:
+    """Readers are not switched to a generation before it is live."""
+    mark, shown = f"-{job.id}-", list(sim.catalog.published.values())
+    ahead = [path for path in shown if mark in path and int(path.rpartition("-")[2]) > (job.published or 0)]
+    if ahead and not sim.world.seen["restore store"]:
+        raise Violation("I11 one query", f"readers see {ahead[0]}, which is not live")
 
 
 def check_progress(sim: Simulation, job: Job) -> None:

@@ -88,6 +88,9 @@ DELTA_FAULTS: tuple[Fault, ...] = (
     ("vacuum changes", 6, 1),
     ("recreate upstream", 6, 1),
 )
+REPLACING: tuple[Fault, ...] = (("replace", 35, 3),)
+"""Drawn by dice of their own, so that a seed keeps its other faults."""
+
 POSTGRES_FAULTS: tuple[Fault, ...] = (
     ("drop head", 40, 4),
     ("rewrite", 25, 2),
@@ -104,8 +107,10 @@ def script(seed: int) -> Script:
     dice = random.Random(seed)
     setup = _setup(dice)
     faults = FAULTS + (POSTGRES_FAULTS if setup.postgres else DELTA_FAULTS)
-    writes = range(0, EFFECTS, WRITE_EVERY)
-    return Script(seed, setup, acts_of(dice, writes, faults, lambda kind: _moment(dice, kind)))
+    acts = acts_of(dice, range(0, EFFECTS, WRITE_EVERY), faults, lambda kind: _moment(dice, kind))
+    replacing = random.Random(f"replace {seed}")
+    more = acts_of(replacing, range(0), REPLACING, lambda kind: _moment(replacing, kind))
+    return Script(seed, setup, tuple(sorted((*acts, *more), key=lambda act: act.at)))
 
 
 def acts_of(

@@ -13,6 +13,7 @@ from tidefill.core.sizing import Sizing
 from tidefill.core.version import Number, Offsets, Snapshot, Version
 from tidefill.jobs import row as jobs
 from tidefill.jobs.lifecycle import Life
+from tidefill.jobs.namespace import ends
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job, Pause, Settings
 from tidefill.ports.upstream import Upstream
@@ -35,6 +36,7 @@ from tidefill.testing.simulation.invariants import (
     check_no_starvation,
     check_progress,
     check_published,
+    check_shown,
 )
 from tidefill.testing.simulation.script import EFFECTS, Act, Script, bend
 from tidefill.testing.simulation.scripted import FEW_ROWS, Scripted
@@ -45,6 +47,8 @@ TURNS_MAX = 700
 SETTLE_TURNS_MAX = 400
 STEPS_MIN = 40
 NAME = "job"
+
+QUERY_OF = {query.name: query for query in QUERIES}
 
 # How many versions a polled head may lie behind.
 STALE = (0, 2, 9)
@@ -71,6 +75,8 @@ class Simulation(Scripted):
         self.catalog = Catalog()
         self.store = MemoryStore(self.world.effect)
         self.query = QUERIES[self.setup.query]
+        self.wanted = self.query.name
+        self.made_by: dict[str, str] = {}
         self.keys: dict[Row, Key] = {}
         self.past_servers: dict[str, Server] = {}
         self.past_tables: dict[str, Table] = {}
@@ -140,6 +146,7 @@ class Simulation(Scripted):
     def build(self, job: Job) -> Backfill[Frame]:
         """What looks and commits for a job, as an engine would make it."""
         setup, path = self.setup, self.path(job, job.generation)
+        self.made_by.setdefault(path, job.definition)
         upstream: Upstream[Frame]
         if setup.postgres:
             upstream = PostgresLike(
@@ -160,7 +167,9 @@ class Simulation(Scripted):
                 estimate_times=setup.estimate_times,
             )
         target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
-        return Backfill({"t": upstream}, self.query.make(), target, self.world.new_uuid, few_rows=FEW_ROWS)
+        return Backfill(
+            {"t": upstream}, QUERY_OF[job.definition].make(), target, self.world.new_uuid, few_rows=FEW_ROWS
+        )
 
     def remove(self, job: Job, resource: Resource) -> None:
         """Remove what a job made (the runner's port)."""
@@ -191,7 +200,8 @@ class Simulation(Scripted):
             wal_budget=self.setup.wal_budget,
             wal_limit=self.setup.wal_limit,
         )
-        job = Job(f"j{self.jobs_made}", NAME, "{}", settings=settings)
+        self.wanted = self.query.name
+        job = Job(f"j{self.jobs_made}", NAME, self.wanted, settings=settings)
         self.store.rows[job.id] = job
         self.world.tell("job %s is created: %s over %s", job.id, self.query.name, self.setup)
         return job.id
@@ -222,6 +232,16 @@ class Simulation(Scripted):
         if job is not None and job.life not in (Life.CANCELLING, Life.DROPPED):
             self.store.rows[self.job_id] = wish(job)
 
+    def replace(self, number: int) -> None:
+        """CREATE OR REPLACE, with a query that can be walked as this one is."""
+        setup = self.setup
+        others = [one for one in QUERIES if setup.walk in one.walks and (one.keys_only or not setup.postgres)]
+        job, query = self.store.rows.get(self.job_id), others[number % len(others)].name
+        if job is not None and not ends(job) and job.newest_definition != query:
+            self.world.tell("another query: %s", query)
+            self.wanted = query
+            self.wish(jobs.wish_replace(query, lambda settings: settings))
+
     def later(self, kind: str, effects: int, wanted: bool) -> None:
         if wanted:
             self.acts.append(Act(self.world.effects + effects, kind, 1))
@@ -238,6 +258,7 @@ class Simulation(Scripted):
         state = entry.payload.state
         self.world.tell("commit %s of %s: %s", entry.version, path, StateText(state))
         self.on_step(self, entry)
+        self.checkers.derivation = QUERY_OF[self.made_by[path]].make()
         before = self.checkers.before(path, table)
         self.checkers.committed(path, table, entry)
         check_no_starvation(self, state.finished())
@@ -282,6 +303,7 @@ class Simulation(Scripted):
         else:
             check_progress(self, job)
             check_published(self, job)
+            check_shown(self, job)
             if job.life is Life.FAILED:
                 self._after_failure(job)
 
@@ -407,8 +429,8 @@ class Simulation(Scripted):
                 break
         else:
             raise Violation("I5 progress", f"never at rest: {self._job_text()}")
-        rows = self.upstream_rows()
-        expected = self.checkers.derivation.derive(dict.fromkeys(self.checkers.derivation.shape.tables, rows))
+        rows, wanted = self.upstream_rows(), QUERY_OF[self.wanted].make()
+        expected = wanted.derive(dict.fromkeys(wanted.shape.tables, rows))
         table = self.catalog.tables[self.catalog.published[NAME]]
         self.checkers.equal(expected, table.snapshots[-1])
 

@@ -297,6 +297,8 @@ def _full_job() -> Job:
         failure=Failure("BUG", "a fact", 'a "detail"', "a hint\nin two lines"),
         waiting="rate limit",
         waits_for="RATE_LIMIT",
+        wanted_definition="{'wanted': 'ü'}",
+        shown_definition="{'shown': 'ß'}",
         part_names=("a part", "ß"),
         wants_gone=("ß",),
         parts=(PartReport("a part", "MERGING", 10, 20), PartReport("ß", "", failure="two rows have 'é'")),

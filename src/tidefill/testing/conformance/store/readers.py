@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tidefill.errors import InUse, NameTaken, UnknownTable, WrongState
+from tidefill.errors import InUse, NameTaken, UnknownJob, UnknownTable, UnsupportedQuery, WrongState
+from tidefill.jobs.generations import next_generation
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import NamesRead
-from tidefill.jobs.row import wish_cancel, wish_drop
+from tidefill.jobs.row import Job, wish_cancel, wish_drop, wish_replace
 from tidefill.ports.store import Store
 from tidefill.testing.conformance.expecting import raised
 from tidefill.testing.conformance.store.rows import (
@@ -54,6 +56,49 @@ def a_new_job_reads_nothing_that_ends(make_store: MakeStore) -> None:
         if life not in (Life.CANCELLING, Life.DROPPED):
             store.change("a", with_life(life))
             store.create(new_job(life.value), ["below"])
+
+
+def _reads_twice(job: Job) -> list[str]:
+    """A definition that is the name of what the job reads, and the one that it is to have."""
+    return [job.definition, job.newest_definition]
+
+
+def _wish(definition: str) -> Callable[[Job], Job]:
+    return wish_replace(definition, lambda settings: replace(settings, parallelism=3))
+
+
+def another_definition_is_wished_for_with_all_that_belongs_to_it(make_store: MakeStore) -> None:
+    store = make_store()
+    for name in ("t", "u"):
+        store.register(new_table(name))
+    store.create(replace(new_job("a", "view"), definition="t"), ["t"], "of t")
+    wished = store.replace("a", _wish("u"), ["U"], _reads_twice, {}, "of u")
+    assert (wished.definition, wished.wanted_definition, wished.settings.parallelism) == ("t", "u", 3)
+    assert store.job("a") == wished
+    assert store.explained("a") == "of u"
+    for name in ("t", "u"):
+        raised(InUse, partial(store.unregister, name, _reads_twice))
+    store.change("a", next_generation("next"))
+    store.unregister("t", _reads_twice)
+    raised(InUse, lambda: store.unregister("u", _reads_twice))
+
+
+def a_definition_that_cannot_be_changes_nothing(make_store: MakeStore) -> None:
+    store = make_store()
+    store.register(new_table("t"))
+    below = store.create(replace(new_job("a", "below"), definition="t"), explained="of t")
+    above = store.create(replace(new_job("b", "above"), definition="below"), ["below"])
+    known = {"b": ("below", "below")}
+    raised(UnknownTable, lambda: store.replace("a", _wish("missing"), ["missing"], _reads_twice, known, "no"))
+    raised(UnsupportedQuery, lambda: store.replace("a", _wish("above"), ["above"], _reads_twice, known, "no"))
+    raised(WrongState, lambda: store.replace("a", _wish("u"), ["t"], _reads_twice, {}, "no"))
+    raised(UnknownJob, lambda: store.replace("c", _wish("u"), ["t"], _reads_twice, {}, "no"))
+    assert list(store.jobs()) == [above, below]
+    assert store.explained("a") == "of t"
+    store.change("a", wish_drop)
+    raised(WrongState, lambda: store.replace("b", _wish("below"), ["below"], _reads_twice, {}, "no"))
+    store.change("a", with_life(Life.CANCELLING))
+    raised(WrongState, lambda: store.replace("a", _wish("t"), ["t"], _reads_twice, known, "no"))
 
 
 def a_job_that_is_read_does_not_end(make_store: MakeStore) -> None:
@@ -156,6 +201,8 @@ def cascade_of_a_dropped_job_spares_who_has_its_name_now(make_store: MakeStore) 
 
 READERS: tuple[StoreTest, ...] = (
     a_new_job_needs_what_it_reads,
+    another_definition_is_wished_for_with_all_that_belongs_to_it,
+    a_definition_that_cannot_be_changes_nothing,
     a_new_job_reads_nothing_that_ends,
     a_job_that_is_read_does_not_end,
     wish_end_is_a_change,

@@ -109,7 +109,7 @@ OF_COVERAGE = (
         "fill-at-old-version",
         "chunks are read at the version before the step",
         ("I1 covered",),
-        12,
+        28,
         ((Backfill, "_write", _write_at_old_version),),
     ),
     Plant(

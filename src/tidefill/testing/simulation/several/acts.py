@@ -79,6 +79,11 @@ def resync(sim: Several, job: Job, number: int) -> None:
     sim.wish(job.name, jobs.wish_resync)
 
 
+def replace(sim: Several, job: Job, number: int) -> None:
+    """CREATE OR REPLACE."""
+    sim.replace(job.name)
+
+
 def drop(sim: Several, job: Job, number: int) -> None:
     """DROP ... CASCADE of the job, or DROP of one that nobody reads."""
     if number % 3 == 0:
@@ -124,6 +129,7 @@ ACTS: dict[str, Callable[[Several, Job, int], None]] = {
     "pause": pause,
     "touch": touch,
     "resync": resync,
+    "replace": replace,
     "drop": drop,
     "optimize": optimize,
     "clock": clock,

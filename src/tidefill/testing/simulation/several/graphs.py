@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from tidefill.testing.simulation.script import Script, Setup, acts_of
+from tidefill.testing.simulation.script import REPLACING, Script, Setup, acts_of
 
 Graph = Mapping[str, tuple[str, ...]]
 
@@ -46,5 +46,7 @@ def script_of_several(seed: int) -> Script:
         chunk_rows=dice.choice((1, 3, 8, 30)),
         stale=dice.randrange(4) == 0,
     )
-    writes = range(0, EFFECTS, WRITE_EVERY)
-    return Script(seed, setup, acts_of(dice, writes, FAULTS, lambda kind: dice.randrange(EFFECTS)))
+    acts = acts_of(dice, range(0, EFFECTS, WRITE_EVERY), FAULTS, lambda kind: dice.randrange(EFFECTS))
+    replacing = random.Random(f"replace {seed}")
+    more = acts_of(replacing, range(0), REPLACING, lambda kind: replacing.randrange(EFFECTS))
+    return Script(seed, setup, tuple(sorted((*acts, *more), key=lambda act: act.at)))

@@ -41,6 +41,7 @@ ROUNDS_MAX = 600
 SETTLE_ROUNDS_MAX = 300
 BUSY_ROUNDS = 25
 QUIET_ROUNDS = 8
+FIRST, SECOND = "first", "second"
 
 
 def _shifted(row: Row) -> Row | None:
@@ -67,6 +68,8 @@ class Several(Scripted):
         self.known = {table.identity: table for table in self.bases.values()}
         self.checkers = {name: Checkers(self._query(name), (ID,), self._rows_at) for name in self.graph}
         self.runners: list[Runner] = []
+        self.wanted: dict[str, str] = {}
+        self.made_by: dict[str, str] = {}
         self.made = 0
         self.nested = False
         self.steps = self.busy_steps = self.writes_since_commit = 0
@@ -77,10 +80,11 @@ class Several(Scripted):
 
     # The parts.
 
-    def _query(self, name: str) -> SimDerivation:
+    def _query(self, name: str, definition: str = FIRST) -> SimDerivation:
+        """A view over one table has another query after it was replaced."""
         if len(self.graph[name]) > 1:
             return Join()
-        return RowByRow(_some if name in ("v2", "w1") else _shifted)
+        return RowByRow(_some if (name in ("v2", "w1")) is (definition == FIRST) else _shifted)
 
     def commit(self, table: Table, changes: list[tuple[int, Row]]) -> None:
         table.commit(with_changes(table.snapshots[-1], changes), changes, Effect.FOREIGN)
@@ -128,12 +132,13 @@ class Several(Scripted):
 
     def build(self, job: Job) -> Backfill[Frame]:
         """What looks and commits for a job, over what its inputs have published."""
-        query = self._query(job.name)
+        query, path = self._query(job.name, job.definition), self.path(job, job.generation)
+        self.made_by.setdefault(path, job.definition)
         upstreams = {
             table: DeltaLike(self.world, self._finder(name), lambda row: Key((row[ID],)), behind=lambda: self._behind())
             for table, name in zip(query.shape.tables.values(), self.graph[job.name], strict=True)
         }
-        target = MemoryTarget(self.world, self.catalog, self.path(job, job.generation), job.name, self._committed)
+        target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
         return Backfill(upstreams, query, target, self.world.new_uuid, few_rows=FEW_ROWS)
 
     def _behind(self) -> int:
@@ -162,7 +167,8 @@ class Several(Scripted):
         """CREATE."""
         self.made += 1
         settings = Settings(chunk_rows=self.setup.chunk_rows)
-        job = Job(f"j{self.made}", name, "{}", settings=settings)
+        self.wanted[name] = FIRST
+        job = Job(f"j{self.made}", name, FIRST, settings=settings)
         self.store.rows[job.id] = job
         self.world.tell("%s is created over %s", name, self.graph[name])
 
@@ -201,6 +207,13 @@ class Several(Scripted):
         if job.life is not Life.CANCELLING:
             self.store.rows[job.id] = wish(job)
 
+    def replace(self, name: str) -> None:
+        """CREATE OR REPLACE of a view over one table."""
+        job = self.row(name)
+        if len(self.graph[name]) == 1 and not ends(job):
+            self.wanted[name] = SECOND if job.newest_definition == FIRST else FIRST
+            self.wish(name, jobs.wish_replace(self.wanted[name], lambda settings: settings))
+
     def target(self, name: str) -> Table | None:
         """The table of its newest generation."""
         job = self.row(name)
@@ -219,6 +232,7 @@ class Several(Scripted):
         self.world.tell("commit %s of %s: step %s, %s", entry.version, path, state.step, told)
         self.check_one_version(state.versions.values(), path)
         name = path.split("-")[0]
+        self.checkers[name].derivation = self._query(name, self.made_by[path])
         self.checkers[name].committed(path, table, entry)
 
     def check_one_version(self, versions: Iterable[Version], path: str) -> None:
@@ -268,6 +282,9 @@ class Several(Scripted):
         if not self.has(name):
             return
         job = self.row(name)
+        shown = job.published_definition if job.published is not None else None
+        if shown is not None and shown != self.made_by[self.path(job, job.published or 0)]:
+            raise Violation("I11 one query", f"{name} is read as {shown}")
         if job.life is Life.FAILED and job.failure is not None:
             if job.failure.code not in self.excuses:
                 raise Violation("I7 loud", f"{name} stopped without need: {job.failure}")
@@ -393,7 +410,7 @@ class Several(Scripted):
         base = self.bases.get(NAMES.get(name, name))
         if base is not None:
             return base.rows()
-        query = self._query(name)
+        query = self._query(name, self.wanted[name])
         below = zip(query.shape.tables, self.graph[name], strict=True)
         return query.derive({occurrence: self._recomputed(one) for occurrence, one in below})
 
