@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -14,11 +14,9 @@ from tidefill.core.reasons import Reason
 from tidefill.core.version import Offsets, Version
 from tidefill.core.walk import Range, Split, start
 from tidefill.errors import HistoryGone, Unavailable, UpstreamReplaced, UpstreamUnfit
-from tidefill.kafka import upstream as module
 from tidefill.kafka.look import PartitionLook, TopicLook, TopicSetUp
-from tidefill.kafka.server import KafkaServer
 from tidefill.kafka.spans import Span
-from tidefill.kafka.upstream import NO_RIGHT, KafkaUpstream
+from tidefill.kafka.upstream import AHEAD_MAX, NO_RIGHT, KafkaUpstream
 
 EVERYTHING = Range(None, None)
 
@@ -67,8 +65,12 @@ class Clock:
     now_s = 100.0
 
 
-def upstream_of(cluster: Cluster, begin: str = "earliest", clock: type[Clock] = Clock) -> KafkaUpstream[list[Span]]:
-    made = KafkaUpstream(Spans(), cast(KafkaServer, cluster), "clicks", "group", begin=begin, now_s=lambda: clock.now_s)
+def upstream_of(
+    cluster: Cluster, begin: str = "earliest", clock: type[Clock] = Clock, ahead_max: int = AHEAD_MAX
+) -> KafkaUpstream[list[Span]]:
+    made = KafkaUpstream(
+        Spans(), cluster, "clicks", "group", begin=begin, now_s=lambda: clock.now_s, ahead_max=ahead_max
+    )
     made.prepare(None)
     return made
 
@@ -124,10 +126,9 @@ def test_a_stale_answer_for_one_partition_holds_up_no_other() -> None:
     assert head(upstream, first).point == Offsets.of({0: 5, 1: 8})
 
 
-def test_a_head_is_so_many_messages_ahead_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AHEAD_MAX", 10)
+def test_a_head_is_so_many_messages_ahead_at_most() -> None:
     cluster = Cluster((0, 0, 0, 1))
-    upstream = upstream_of(cluster)
+    upstream = upstream_of(cluster, ahead_max=10)
     first = head(upstream)
     cluster.partitions = [(0, 25, 25, 1)]
     second = head(upstream, first)

@@ -23,8 +23,7 @@ from tidefill.errors import HistoryGone, InvalidSetting, RetryLater, UpstreamRep
 from tidefill.jobs.resources import Resource
 from tidefill.kafka import spans
 from tidefill.kafka.look import PartitionLook, TopicLook
-from tidefill.kafka.reader import FEW_MESSAGES, Reader
-from tidefill.kafka.server import KafkaServer
+from tidefill.kafka.seams import FEW_MESSAGES, Cluster, Reader
 from tidefill.kafka.spans import Span
 from tidefill.ports.frames import F, Halves
 from tidefill.ports.upstream import UpstreamLook
@@ -65,12 +64,13 @@ class KafkaUpstream(Generic[F]):
     def __init__(
         self,
         reader: Reader[F],
-        server: KafkaServer,
+        server: Cluster,
         topic: str,
         group: str,
         *,
         begin: str = EARLIEST,
         now_s: Callable[[], float] = time.time,
+        ahead_max: int = AHEAD_MAX,
     ) -> None:
         self._reader = reader
         self._server = server
@@ -78,6 +78,7 @@ class KafkaUpstream(Generic[F]):
         self._group = group
         self._begin = begin
         self._now_s = now_s
+        self._ahead_max = ahead_max
         self._seen: TopicLook | None = None
         self._at: Version | None = None
         self._compacted = False
@@ -123,7 +124,7 @@ class KafkaUpstream(Generic[F]):
             yield self._version(seen, seen.stable, self._begins(seen))
         else:
             at = _offsets(self._at)
-            head = spans.at_most_ahead(at, at.joined(self._seen.stable), AHEAD_MAX)
+            head = spans.at_most_ahead(at, at.joined(self._seen.stable), self._ahead_max)
             yield self._version(self._seen, head, _carried(self._at, "begins"))
 
     def _version(self, seen: TopicLook, point: Offsets, begins: dict[int, int]) -> Version:

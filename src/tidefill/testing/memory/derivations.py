@@ -44,7 +44,7 @@ class _Common:
     def with_chunk(self, halves: Halves[Frame], chunk: Frame) -> Halves[Frame]:
         """The chunk's rows among the additions."""
         added = halves.added
-        return Halves(halves.removed, lambda: added() + chunk(), halves.images)
+        return Halves(halves.removed, lambda: added() + chunk(), halves.images, fresh=halves.fresh)
 
 
 class RowByRow(_Common):
@@ -70,7 +70,8 @@ class RowByRow(_Common):
     def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Both images give exact marks; keys alone do not."""
         half = halves["t"]
-        return Merge(self._by_image(half) if half.images else self._by_key(half), exact=half.images)
+        changes = self._by_image(half) if half.images else self._by_key(half)
+        return Merge(changes, exact=half.images, fresh=half.fresh)
 
     def _by_image(self, half: Halves[Frame]) -> Frame:
         def evaluate() -> list[Marked]:

@@ -1,0 +1,127 @@
+"""One history of a replica of a topic: the production runner and the production upstream over a cluster in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidefill.core.budget import Kept
+from tidefill.core.version import Version
+from tidefill.jobs.resources import Resource
+from tidefill.jobs.row import Job
+from tidefill.kafka.upstream import LATEST, KafkaUpstream
+from tidefill.ports.upstream import Upstream
+from tidefill.testing.memory.tables import Frame, Row
+from tidefill.testing.memory.topic import (
+    Brokers,
+    Log,
+    Message,
+    MessageReader,
+    Topic,
+    row_of_message,
+    row_that_is_kept,
+)
+from tidefill.testing.memory.world import Violation, WorldClock
+from tidefill.testing.simulation.checkers import Checkers
+from tidefill.testing.simulation.simulation import NAME, Simulation
+from tidefill.testing.simulation.topics.acts import EXCUSED_BY, OF_TOPIC, end_transaction, produce
+from tidefill.testing.simulation.topics.oracle import TopicCheckers, carried, ends_of, is_of, replay
+
+AHEAD_MAX = 25
+PARTITIONS_FIRST = 3
+
+
+class OfTopic(Simulation):
+    """Everything that takes part in it."""
+
+    by_key = True
+    by_name = OF_TOPIC
+    excused_by = EXCUSED_BY
+
+    def make_upstream(self, rows: list[Row]) -> None:
+        """The topic, with as many messages as the rows of a table."""
+        self.keeps_bad = False
+        self.upstreams: dict[str, list[KafkaUpstream[Frame]]] = {}
+        self.make_topic(1 + self.setup.rows_seed % PARTITIONS_FIRST)
+        self.brokers = Brokers(self.world, lambda: self.topic, self._behind)
+        for number in range(len(rows) // 3):
+            produce(self, self.setup.rows_seed + number)
+
+    def make_topic(self, partitions: int) -> None:
+        """Another topic."""
+        self.topic = Topic(self.world.new_uuid(), [Log() for _ in range(partitions)], policy=self.setup.topic)
+
+    def _behind(self) -> int | None:
+        return self.world.effects % 3 if self.setup.stale and self.faults_on else None
+
+    def make_checkers(self) -> Checkers:
+        """A replay of the topic."""
+        return TopicCheckers(
+            self.query.make(), self.setup.walk, self.rows_at, find=lambda: self.topic, told=self._told,
+            latest=self.setup.begin == LATEST,
+        )  # fmt: skip
+
+    def _told(self, path: str) -> Iterator[str]:
+        return (notice for upstream in self.upstreams.get(path, ()) for notice in upstream.notices())
+
+    def rows_at(self, version: Version) -> list[Row] | None:
+        """A replay up to that version; None if the topic is another one now."""
+        known = is_of(self.topic, version)
+        return replay(self.topic, carried(version, "begins"), ends_of(version)) if known else None
+
+    def upstream_rows(self) -> list[Row]:
+        """What can be read now."""
+        return replay(self.topic, {}, self.topic.stable_ends().by_partition)
+
+    def positions(self) -> list[dict[int, int]]:
+        """How far each generation that lives has read the topic, if all have begun."""
+        job = self.store.rows.get(self.job_id)
+        if job is None or self.path(job, job.generation) not in self.checkers.seen:
+            return []
+        versions = [seen.state.versions["t"] for seen in self.checkers.seen.values()]
+        return [ends_of(version) for version in versions if version.identity == self.topic.identity]
+
+    def upstream_of(self, path: str) -> Upstream[Frame]:
+        """The production upstream."""
+        reader = MessageReader(self.world, lambda: self.topic, self._row_of)
+        clock = WorldClock(self.world)
+        made = KafkaUpstream(
+            reader, self.brokers, "clicks", f"group-{path}", begin=self.setup.begin, now_s=clock.now_s,
+            ahead_max=AHEAD_MAX,
+        )  # fmt: skip
+        self.upstreams.setdefault(path, []).append(made)
+        return made
+
+    def _row_of(self, partition: int, offset: int, message: Message) -> Row:
+        return (row_that_is_kept if self.keeps_bad else row_of_message)(partition, offset, message)
+
+    def remove(self, job: Job, resource: Resource) -> None:
+        """Also a group."""
+        if resource.kind == "group":
+            self.brokers.groups.pop(resource.name.partition("/")[2], None)
+        else:
+            super().remove(job, resource)
+
+    def kept(self, resource: Resource) -> Kept | None:
+        """A topic keeps nothing for a job."""
+        return None
+
+    def mend(self) -> None:
+        """Bad messages are kept from now on."""
+        self.keeps_bad = True
+
+    def let_transactions_end(self) -> None:
+        """One of them."""
+        if self.world.effects % 2:
+            end_transaction(self, self.world.effects)
+
+    def end_writers(self) -> None:
+        """All of them."""
+        while self.topic.opened:
+            end_transaction(self, self.world.effects)
+
+    def check_at_rest(self) -> None:
+        """What is published has everything up to the end; that it is right was checked at its commit."""
+        found = self.checkers.seen[self.catalog.published[NAME]].state
+        version = found.versions["t"]
+        if not found.finished() or not is_of(self.topic, version) or version.point != self.topic.stable_ends():
+            raise Violation("I5 progress", f"at rest at {version}, and the topic is at {self.topic.stable_ends()}")
