@@ -48,7 +48,7 @@ def test_random_histories_of_several_jobs_violate_nothing() -> None:
 def test_a_planted_bug_is_found_by_name(plant: Plant) -> None:
     with planted(plant):
         for seed in range(plant.seed, plant.seed + WINDOW):
-            violation = run_history(plant.script(seed))[1]
+            violation = run_history(plant.script_of(seed))[1]
             if violation is not None:
                 assert violation.invariant in plant.tells, violation
                 return

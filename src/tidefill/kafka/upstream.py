@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -121,18 +121,12 @@ class KafkaUpstream(Generic[F]):
         job has: the greater one counts. `check` has looked a moment ago."""
         if first or self._at is None or self._seen is None:
             seen = self._look()
-            yield self._version(seen, seen.stable, self._begins(seen))
+            yield _version(seen.identity, seen.stable, seen.epochs, self._begins(seen))
         else:
             at = _offsets(self._at)
             head = spans.at_most_ahead(at, at.joined(self._seen.stable), self._ahead_max)
-            yield self._version(self._seen, head, _carried(self._at, "begins"))
-
-    def _version(self, seen: TopicLook, point: Offsets, begins: dict[int, int]) -> Version:
-        carry = {
-            "epochs": {str(number): epoch for number, epoch in sorted(seen.epochs.items())},
-            "begins": {str(number): offset for number, offset in sorted(begins.items()) if offset},
-        }
-        return Version(seen.identity, point, json.dumps(carry))
+            epochs = _newest(_carried(self._at, "epochs"), self._seen.epochs)
+            yield _version(self._seen.identity, head, epochs, _carried(self._at, "begins"))
 
     def _begins(self, seen: TopicLook) -> dict[int, int]:
         """The first offset of each partition that counts. It is fixed with the first version, and travels with it."""
@@ -309,6 +303,20 @@ def moment_ms(text: str) -> int:
 def _offsets(version: Version) -> Offsets:
     assert isinstance(version.point, Offsets)
     return version.point
+
+
+def _version(identity: str, point: Offsets, epochs: Mapping[int, int], begins: Mapping[int, int]) -> Version:
+    carry = {
+        "epochs": {str(number): epoch for number, epoch in sorted(epochs.items())},
+        "begins": {str(number): offset for number, offset in sorted(begins.items()) if offset},
+    }
+    return Version(identity, point, json.dumps(carry))
+
+
+def _newest(known: Mapping[int, int], told: Mapping[int, int]) -> dict[int, int]:
+    """The greater epoch of each partition: a leader that was replaced may still tell its own, and its log is shorter
+    than what was taken in."""
+    return {number: max(known.get(number, 0), told.get(number, 0)) for number in {*known, *told}}
 
 
 def _carried(version: Version, name: str) -> dict[int, int]:

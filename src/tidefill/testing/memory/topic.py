@@ -18,6 +18,7 @@ from tidefill.testing.memory.tables import Frame, Row
 from tidefill.testing.memory.world import World
 
 NO_TRANSACTION = 0
+BEHIND_MAX = 3  # looks
 UNREADABLE = "unreadable"
 """A value that cannot be decoded."""
 
@@ -139,7 +140,7 @@ class Topic:
                 del first[partition]
 
     def messages_in(self, span: Span) -> list[tuple[int, Message]]:
-        """Those that can be read, by offset, were all of them still there but those that were compacted."""
+        """Those that can be read, by offset."""
         log = self.logs[span.partition]
         return [
             (offset, message)
@@ -147,13 +148,13 @@ class Topic:
             if span.begin <= offset < span.end
             and message.transaction not in self.aborted
             and message.transaction not in self.opened
-            and offset not in log.compacted
+            and not log.is_gone(offset)
         ]
 
 
 class Brokers:
-    """The cluster that has whatever topic `find` gives now. `behind`: the partition that answers as it did at the last
-    look, if one does."""
+    """The cluster that has whatever topic `find` gives now. `behind`: the partition that answers as it did a few looks
+    ago, if one does: a leader that does not know yet that it is none."""
 
     name = "events"
 
@@ -163,19 +164,19 @@ class Brokers:
         self._world = world
         self._find = find
         self._behind = behind
-        self._last: TopicLook | None = None
+        self._looks: list[TopicLook] = []
         self.groups: dict[str, Offsets] = {}
 
     def look(self, topic: str) -> TopicLook:
         """Where the partitions begin and end now."""
         self._world.effect("upstream.look")
-        found, last = self._find(), self._last
+        found, behind = self._find(), self._behind()
         now = TopicLook(found.identity, {number: _look_at(found, number) for number in range(len(found.logs))})
-        self._last = now
-        behind = self._behind()
-        if last is None or last.identity != now.identity or behind not in last.partitions:
+        self._looks = [*self._looks[-BEHIND_MAX:], now]
+        old = self._looks[0]
+        if behind is None or old.identity != now.identity or behind not in old.partitions:
             return now
-        return TopicLook(now.identity, {**now.partitions, behind: last.partitions[behind]})
+        return TopicLook(now.identity, {**now.partitions, behind: old.partitions[behind]})
 
     def set_up(self, topic: str) -> TopicSetUp:
         """Whether it is compacted."""
@@ -209,9 +210,7 @@ class MessageReader:
     """Reads the topic by its name, message by message. `row_of`: makes a row of a message at a partition and offset,
     BadMessage if it cannot be read."""
 
-    def __init__(
-        self, world: World, find: Callable[[], Topic], row_of: Callable[[int, int, Message], Row]
-    ) -> None:
+    def __init__(self, world: World, find: Callable[[], Topic], row_of: Callable[[int, int, Message], Row]) -> None:
         self._world = world
         self._find = find
         self._row_of = row_of

@@ -11,6 +11,9 @@ from tidefill.testing.simulation.plants.coverage import OF_COVERAGE
 from tidefill.testing.simulation.plants.lifecycle import OF_LIFECYCLE
 from tidefill.testing.simulation.plants.plant import Plant
 from tidefill.testing.simulation.plants.several import OF_SEVERAL
+from tidefill.testing.simulation.plants.topics import OF_TOPICS
 from tidefill.testing.simulation.plants.upstreams import OF_UPSTREAMS
 
-PLANTS: tuple[Plant, ...] = (*OF_COVERAGE, *OF_COMMITS, *OF_CHUNKS, *OF_UPSTREAMS, *OF_LIFECYCLE, *OF_SEVERAL)
+PLANTS: tuple[Plant, ...] = (
+    *OF_COVERAGE, *OF_COMMITS, *OF_CHUNKS, *OF_UPSTREAMS, *OF_LIFECYCLE, *OF_SEVERAL, *OF_TOPICS
+)  # fmt: skip

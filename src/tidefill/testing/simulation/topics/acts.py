@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tidefill.testing.memory.topic import NO_TRANSACTION, UNREADABLE
+from tidefill.testing.memory.topic import NO_TRANSACTION, UNREADABLE, Topic
 from tidefill.testing.simulation.acts import ACTS
 from tidefill.testing.simulation.simulation import EXCUSES
 from tidefill.testing.simulation.workload import Dice
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 PARTITIONS_MAX = 5
 KEYS = 12
 OPEN_MAX = 2
+MESSAGES_MAX = 40
+"""That a partition keeps, so that there is an end to filling it."""
 
 
-def produce(sim: OfTopic, number: int) -> None:
-    """A few messages, perhaps in a transaction, which may stay open, and which may be aborted."""
-    dice, topic = Dice(number), sim.topic
+def send_some(topic: Topic, number: int) -> int:
+    """A few messages, perhaps in a transaction, which may stay open, and which may be aborted; how many there are."""
+    dice = Dice(number)
     kind = dice.upto(8)
     transaction = topic.begin() if kind < 3 and len(topic.opened) < OPEN_MAX else NO_TRANSACTION
     count = 10 if dice.upto(16) == 0 else 1 + dice.upto(4)
@@ -28,8 +30,16 @@ def produce(sim: OfTopic, number: int) -> None:
         topic.send(dice.upto(len(topic.logs)), dice.upto(KEYS), dice.upto(100), transaction)
     if transaction and kind < 2:
         topic.end(transaction, commit=kind == 1)
-    sim.writes_since_commit += count
-    sim.world.tell("producer: %s", topic.stable_ends())
+    return count
+
+
+def produce(sim: OfTopic, number: int) -> None:
+    """A few messages more, and retention."""
+    sim.writes_since_commit += send_some(sim.topic, number)
+    for partition, log in enumerate(sim.topic.logs):
+        if log.high - log.earliest > MESSAGES_MAX:
+            _expire(sim, partition, log.high - MESSAGES_MAX)
+    sim.world.tell("producer: %s", sim.topic.stable_ends())
 
 
 def end_transaction(sim: OfTopic, number: int) -> None:
@@ -39,12 +49,15 @@ def end_transaction(sim: OfTopic, number: int) -> None:
 
 
 def expire(sim: OfTopic, number: int) -> None:
-    """Retention, up to what every generation has taken in: nobody may stop for that."""
+    """Retention, up to what was taken in or is still to be filled: nobody may stop for that."""
     partition = number % len(sim.topic.logs)
-    taken = [ends.get(partition, 0) for ends in sim.positions()]
-    if taken:
-        log = sim.topic.logs[partition]
-        sim.topic.expire(partition, min([*taken, log.earliest + 1 + number // 7 % 12]))
+    _expire(sim, partition, sim.topic.logs[partition].earliest + 1 + number // 7 % 20)
+
+
+def _expire(sim: OfTopic, partition: int, before: int) -> None:
+    taken = sim.taken()
+    if taken is not None:
+        sim.topic.expire(partition, min(taken.get(partition, 0), before))
 
 
 def expire_past(sim: OfTopic, number: int) -> None:
@@ -54,8 +67,11 @@ def expire_past(sim: OfTopic, number: int) -> None:
 
 
 def lead(sim: OfTopic, number: int) -> None:
-    """Another leader, which has everything: nobody may stop for that."""
-    sim.topic.lead(number % len(sim.topic.logs))
+    """Another leader, which has everything, and gets more: nobody may stop for that."""
+    partition = number % len(sim.topic.logs)
+    sim.topic.lead(partition)
+    for value in range(number // 7 % 4):
+        sim.topic.send(partition, value, value)
 
 
 def cut(sim: OfTopic, number: int) -> None:

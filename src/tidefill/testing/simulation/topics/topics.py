@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tidefill.core.budget import Kept
 from tidefill.core.version import Version
@@ -23,10 +23,10 @@ from tidefill.testing.memory.topic import (
 from tidefill.testing.memory.world import Violation, WorldClock
 from tidefill.testing.simulation.checkers import Checkers
 from tidefill.testing.simulation.simulation import NAME, Simulation
-from tidefill.testing.simulation.topics.acts import EXCUSED_BY, OF_TOPIC, end_transaction, produce
+from tidefill.testing.simulation.topics.acts import EXCUSED_BY, OF_TOPIC, end_transaction, send_some
 from tidefill.testing.simulation.topics.oracle import TopicCheckers, carried, ends_of, is_of, replay
 
-AHEAD_MAX = 25
+AHEAD_MAX = 60
 PARTITIONS_FIRST = 3
 
 
@@ -44,7 +44,7 @@ class OfTopic(Simulation):
         self.make_topic(1 + self.setup.rows_seed % PARTITIONS_FIRST)
         self.brokers = Brokers(self.world, lambda: self.topic, self._behind)
         for number in range(len(rows) // 3):
-            produce(self, self.setup.rows_seed + number)
+            send_some(self.topic, self.setup.rows_seed + number)
 
     def make_topic(self, partitions: int) -> None:
         """Another topic."""
@@ -64,21 +64,24 @@ class OfTopic(Simulation):
         return (notice for upstream in self.upstreams.get(path, ()) for notice in upstream.notices())
 
     def rows_at(self, version: Version) -> list[Row] | None:
-        """A replay up to that version; None if the topic is another one now."""
+        """What is left of that version; None if the topic is another one now."""
         known = is_of(self.topic, version)
-        return replay(self.topic, carried(version, "begins"), ends_of(version)) if known else None
+        return self._left(carried(version, "begins"), ends_of(version)) if known else None
+
+    def _left(self, begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Row]:
+        logs = self.topic.logs
+        return [row for row in replay(self.topic, begins, ends) if not logs[row[1]].is_gone(row[2])]
 
     def upstream_rows(self) -> list[Row]:
         """What can be read now."""
-        return replay(self.topic, {}, self.topic.stable_ends().by_partition)
+        return self._left({}, self.topic.stable_ends().by_partition)
 
-    def positions(self) -> list[dict[int, int]]:
-        """How far each generation that lives has read the topic, if all have begun."""
+    def taken(self) -> dict[int, int] | None:
+        """How far the generation that lives has read the topic; None if it has not begun."""
         job = self.store.rows.get(self.job_id)
-        if job is None or self.path(job, job.generation) not in self.checkers.seen:
-            return []
-        versions = [seen.state.versions["t"] for seen in self.checkers.seen.values()]
-        return [ends_of(version) for version in versions if version.identity == self.topic.identity]
+        seen = None if job is None else self.checkers.seen.get(self.path(job, job.generation))
+        version = None if seen is None else seen.state.versions["t"]
+        return ends_of(version) if version is not None and version.identity == self.topic.identity else None
 
     def upstream_of(self, path: str) -> Upstream[Frame]:
         """The production upstream."""
