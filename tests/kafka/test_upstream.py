@@ -178,6 +178,18 @@ def test_a_new_leader_is_asked_once_whether_it_has_everything() -> None:
         upstream.check(second)
 
 
+def test_a_leader_that_was_replaced_tells_its_old_epoch() -> None:
+    cluster = Cluster((0, 5, 5, 1), (0, 5, 5, 1))
+    upstream = upstream_of(cluster)
+    first = head(upstream)
+    cluster.partitions = [(0, 9, 9, 2), (0, 5, 5, 1)]
+    second = head(upstream, first)
+    cluster.partitions = [(0, 5, 5, 1), (0, 7, 7, 1)]
+    third = head(upstream, second)
+    assert third.point == Offsets.of({0: 9, 1: 7})
+    assert json.loads(third.carry)["epochs"] == {"0": 2, "1": 1}, "offset 9 is not of epoch 1"
+
+
 def test_an_end_below_ours_is_asked_about_under_the_same_leader_too() -> None:
     cluster = Cluster((0, 5, 5, 1))
     upstream = upstream_of(cluster)

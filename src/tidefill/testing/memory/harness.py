@@ -136,8 +136,8 @@ class PostgresHarness(_Stored):
 
 
 class TopicHarness:
-    """The production upstream over a topic in memory. A row is a message whose value it is: the columns that the table
-    is walked by are its partition and its offset. Messages never change, and new ones come at the end of a partition."""
+    """The production upstream over a topic in memory. A row is a message whose value it is; the columns that the table
+    is walked by are its partition and its offset. Messages never change, and come at the end of a partition."""
 
     capabilities = frozenset({Can.LOSE_HISTORY})
 

@@ -1,14 +1,15 @@
 """A topic of a Kafka cluster in memory: the brokers, and a reader of messages, below the production upstream.
 
-It does what a real one does to the unwary: offsets have gaps (compaction, markers and aborted messages of transactions),
-the oldest messages go at any time, a new leader may not have the newest, a broker may answer with older ends than it
-has told, a topic that was made again answers with its own messages, and a frame is read long after it was made.
+It does what a real one does to the unwary: offsets have gaps (compaction, markers and aborted messages), the oldest
+messages go at any time, a new leader may not have the newest, a leader that was replaced answers with older ends, a
+topic that was made again answers with its own messages, and a frame is read long after it was made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tidefill.core.version import Offsets
 from tidefill.errors import BadMessage, Unavailable, Unreadable
@@ -28,7 +29,7 @@ class Message:
     """`key`: for compaction. A message of an open or aborted transaction cannot be read."""
 
     key: object
-    value: object
+    value: Any
     transaction: int = NO_TRANSACTION
 
 
@@ -210,7 +211,7 @@ class MessageReader:
     """Reads the topic by its name, message by message. `row_of`: makes a row of a message at a partition and offset,
     BadMessage if it cannot be read."""
 
-    def __init__(self, world: World, find: Callable[[], Topic], row_of: Callable[[int, int, Message], Row]) -> None:
+    def __init__(self, world: World, find: Callable[[], Topic], row_of: Callable[[int, int, Message], Any]) -> None:
         self._world = world
         self._find = find
         self._row_of = row_of
@@ -237,6 +238,7 @@ class MessageReader:
         if span.begin < log.earliest or span.end > log.high:
             raise Unreadable(f"offsets of {span} are gone")
         if span.end > topic.stable(span.partition):
+            self._world.seen["read past a transaction"] += 1
             raise Unavailable("a transaction is open: there is no answer in time")
 
 

@@ -6,9 +6,9 @@ Each test takes a harness, which makes tables, writes them and evaluates frames.
     def test_conformance(test: UpstreamTest) -> None:
         test(MyHarness())
 
-What the system cannot do is skipped, as `unittest.SkipTest`: by the harness's capabilities, or by the harness that is asked
-for columns, or for a write, that the system does not know. What is expected is worked
-out here from plain rows; of the core only the order of keys and the coverage rule for one key are used.
+What the system cannot do is skipped, as `unittest.SkipTest`: by the harness's capabilities, or by the harness that is
+asked for columns, or for a write, that the system does not know. What is expected is worked out here from plain rows;
+of the core only the order of keys and the coverage rule for one key are used.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ OF_TOPICS = (
     _plant(
         "truncation-unnoticed",
         "nobody asks whether a new leader has what was taken in",
-        ("I1 covered", "I5 progress", "I7 loud"), 0,
+        ("I1 covered", "I5 progress", "I7 loud"), 60,
         (KafkaUpstream, "_check_uncut", _refuse_another_topic_alone),
     ),
     _plant(
