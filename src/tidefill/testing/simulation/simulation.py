@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -194,6 +194,10 @@ class Simulation(Scripted):
         kind, name = resource.kind, resource.name
         slot = self.server.slots.get(name) if kind == "slot" and self.setup.postgres else None
         return None if slot is None else self.server.kept(slot)
+
+    def kept_outside(self) -> Iterable[str]:
+        """What the upstream keeps for jobs."""
+        return self.server.slots if self.setup.postgres else ()
 
     def _create_job(self) -> str:
         self.jobs_made += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tidefill.core.budget import Kept
 from tidefill.core.version import Version
@@ -105,6 +105,10 @@ class OfTopic(Simulation):
             self.brokers.groups.pop(resource.name.partition("/")[2], None)
         else:
             super().remove(job, resource)
+
+    def kept_outside(self) -> Iterable[str]:
+        """Groups."""
+        return self.brokers.groups
 
     def kept(self, resource: Resource) -> Kept | None:
         """A topic keeps nothing for a job."""
