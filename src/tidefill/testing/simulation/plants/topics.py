@@ -10,10 +10,13 @@ from typing import Any
 from tidefill.core.keys import Key
 from tidefill.core.version import Offsets, Version
 from tidefill.core.walk import Range
+from tidefill.jobs.row import Job
 from tidefill.kafka import spans, upstream
 from tidefill.kafka.look import TopicLook
 from tidefill.kafka.spans import Span
 from tidefill.kafka.upstream import KafkaUpstream
+from tidefill.run.memory import Remembered
+from tidefill.run.reporting import Reporting
 from tidefill.testing.memory.topic import MessageReader
 from tidefill.testing.simulation.plants.plant import Plant
 from tidefill.testing.simulation.topics.scripts import script_of_topic
@@ -83,6 +86,13 @@ def _plant(name: str, breaks: str, tells: Sequence[str], seed: int, *patches: tu
     return Plant(name, breaks, tuple(tells), seed, patches, script_of=script_of_topic)
 
 
+def _noted_before_it_is_said(self: Reporting, job: Job, active: Remembered) -> None:
+    for notice in active.machine.standing().notices:
+        if notice not in active.told:
+            active.told.add(notice)
+            self._rows.event_once(job, notice)
+
+
 OF_TOPICS = (
     _plant(
         "end-past-an-open-transaction",
@@ -143,5 +153,17 @@ OF_TOPICS = (
         "the next message of each partition is taken for one that is still to be filled",
         ("I5 progress",), 0,
         (spans, "beyond", _up_to_the_next_offset),
+    ),
+    _plant(
+        "expired-and-nobody-told",
+        "what expired before it was filled is left out without a word",
+        ("I7 loud",), 0,
+        (KafkaUpstream, "_tell", lambda self, notice: None),
+    ),
+    _plant(
+        "noted-before-it-is-said",
+        "what expired counts as said, though the store did not answer",
+        ("I7 loud",), 0,
+        (Reporting, "notify", _noted_before_it_is_said),
     ),
 )  # fmt: skip

@@ -67,7 +67,7 @@ class _Generation:
 
 @dataclass(slots=True)
 class TopicCheckers(Checkers):
-    """`find`: the topic as it is now. `told`: the notices that the runners of that table have given."""
+    """`find`: the topic as it is now. `told`: the events of the job that has that table."""
 
     find: Callable[[], Topic] = field(kw_only=True)
     told: Callable[[str], Iterable[str]] = field(kw_only=True)

@@ -40,7 +40,6 @@ class OfTopic(Simulation):
     def make_upstream(self, rows: list[Row]) -> None:
         """The topic, with as many messages as the rows of a table."""
         self.keeps_bad = False
-        self.upstreams: dict[str, list[KafkaUpstream[Frame]]] = {}
         self.make_topic(1 + self.setup.rows_seed % PARTITIONS_FIRST)
         self.brokers = Brokers(self.world, lambda: self.topic, self._behind)
         for number in range(len(rows) // 3):
@@ -63,7 +62,8 @@ class OfTopic(Simulation):
         )  # fmt: skip
 
     def _told(self, path: str) -> Iterator[str]:
-        return (notice for upstream in self.upstreams.get(path, ()) for notice in upstream.notices())
+        job_id = path.split("-")[1]
+        return (text for _, text in self.store.events(job_id))
 
     def rows_at(self, version: Version) -> list[Row] | None:
         """What is left of that version; None if the topic is another one now."""
@@ -89,12 +89,10 @@ class OfTopic(Simulation):
         """The production upstream."""
         reader = MessageReader(self.world, lambda: self.topic, self._row_of)
         clock = WorldClock(self.world)
-        made = KafkaUpstream(
+        return KafkaUpstream(
             reader, self.brokers, "clicks", f"group-{path}", begin=self.setup.begin, now_s=clock.now_s,
             ahead_max=AHEAD_MAX,
         )  # fmt: skip
-        self.upstreams.setdefault(path, []).append(made)
-        return made
 
     def _row_of(self, partition: int, offset: int, message: Message) -> Row:
         return (row_that_is_kept if self.keeps_bad else row_of_message)(partition, offset, message)
