@@ -17,7 +17,7 @@ from tidefill.testing.simulation.topics.scripts import script_of_topic
 
 SEEDS = 250
 SEEDS_OF_SEVERAL = 25
-SEEDS_OF_TOPICS = 50
+SEEDS_OF_TOPICS = 40
 WINDOW = 100
 
 

@@ -163,7 +163,7 @@ OF_TOPICS = (
     _plant(
         "noted-before-it-is-said",
         "what expired counts as said, though the store did not answer",
-        ("I7 loud",), 0,
+        ("I7 loud",), 20,
         (Reporting, "notify", _noted_before_it_is_said),
     ),
 )  # fmt: skip
