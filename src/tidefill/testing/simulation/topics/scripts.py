@@ -18,7 +18,7 @@ TOPIC_FAULTS: tuple[Fault, ...] = (
     ("grow", 30, 2),
     ("compact", 40, 4),
     ("unreadable", 6, 1),
-    ("recreate upstream", 5, 1),
+    ("recreate upstream", 10, 1),
 )
 
 
