@@ -16,7 +16,7 @@ from tidefill.core.walk import Range, Split, start
 from tidefill.errors import HistoryGone, Unavailable, UpstreamReplaced, UpstreamUnfit
 from tidefill.kafka.look import PartitionLook, TopicLook, TopicSetUp
 from tidefill.kafka.spans import Span
-from tidefill.kafka.upstream import AHEAD_MAX, NO_RIGHT, KafkaUpstream
+from tidefill.kafka.upstream import AHEAD_MAX, NO_RIGHT, NOTICES_MAX, KafkaUpstream
 
 EVERYTHING = Range(None, None)
 
@@ -211,6 +211,18 @@ def test_what_expired_before_it_was_filled_is_told_and_left_out() -> None:
     assert upstream.rows([Range(Key((0, 19)), Key((0, 69)))], first) == [Span(0, 50, 70)]
     upstream.bounds(Split(Key((0, 59)), Key((0, 99))), 20, first)
     assert len(upstream.notices()) == 1
+
+
+def test_what_was_told_long_ago_is_not_kept() -> None:
+    cluster = Cluster((0, 2000, 2000, 1))
+    upstream = upstream_of(cluster)
+    first = head(upstream)
+    for earliest in range(1, 1300):
+        cluster.partitions = [(earliest, 2000, 2000, 1)]
+        upstream.check(first)
+        upstream.bounds(Split(None, Key((0, 1999))), 20, first)
+    assert len(upstream.notices()) == NOTICES_MAX
+    assert upstream.notices()[-1] == "partition 0: offsets 0 to 1298 expired before they were filled"
 
 
 def test_what_the_topic_forgot_is_not_compared() -> None:

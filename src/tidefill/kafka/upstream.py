@@ -36,6 +36,10 @@ OPEN_S = 60.0
 """A transaction that is open for so long is worth a word; a moment is what transactions take."""
 
 HEADS_MAX = 1000
+NOTICES_MAX = 1000
+"""More than one look finds. Where retention runs beside a fill, each step may leave something out, and what was told is
+among the events of the job."""
+
 NO_RIGHT = "the offsets are not written to the consumer group: the user of the connection may not"
 RESYNC = "RESYNC the job to build it anew from what the topic has now, or drop it."
 
@@ -158,6 +162,8 @@ class KafkaUpstream(Generic[F]):
 
     def _tell(self, notice: str) -> None:
         self._told[notice] = None
+        while len(self._told) > NOTICES_MAX:
+            del self._told[next(iter(self._told))]
 
     def check(self, at: Version) -> None:
         """The same topic, which still has all messages after this version, and whose log was not cut before it."""
