@@ -30,6 +30,7 @@ types: $(ready) ## check the types of src and tests
 simulate: $(ready) ## try 2,000 random histories (about a minute)
 	@$(bin)/tidefill simulate --seeds 2000
 	@$(bin)/tidefill simulate --several --seeds 200
+	@$(bin)/tidefill simulate --topic --seeds 200
 
 bench-lake: $(ready) ## measure a backfill against CTAS, and a live step against MERGE (twenty minutes)
 	@$(bin)/python -m benchmarks.lake
@@ -59,6 +60,7 @@ full: $(ready) ## make test, all conformance tests, 11,000 random histories, a s
 soak: $(ready) ## everything that make test leaves out, without a limit of time (hours)
 	@$(bin)/tidefill simulate --seeds 20000
 	@$(bin)/tidefill simulate --several --seeds 2000
+	@$(bin)/tidefill simulate --topic --seeds 2000
 	@$(bin)/python -m pytest -m "soak or full"
 
 # A test that needs a browser fails without one, and is not skipped.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -14,11 +14,9 @@ from tidefill.core.reasons import Reason
 from tidefill.core.version import Offsets, Version
 from tidefill.core.walk import Range, Split, start
 from tidefill.errors import HistoryGone, Unavailable, UpstreamReplaced, UpstreamUnfit
-from tidefill.kafka import upstream as module
 from tidefill.kafka.look import PartitionLook, TopicLook, TopicSetUp
-from tidefill.kafka.server import KafkaServer
 from tidefill.kafka.spans import Span
-from tidefill.kafka.upstream import NO_RIGHT, KafkaUpstream
+from tidefill.kafka.upstream import AHEAD_MAX, NO_RIGHT, NOTICES_MAX, KafkaUpstream
 
 EVERYTHING = Range(None, None)
 
@@ -67,8 +65,12 @@ class Clock:
     now_s = 100.0
 
 
-def upstream_of(cluster: Cluster, begin: str = "earliest", clock: type[Clock] = Clock) -> KafkaUpstream[list[Span]]:
-    made = KafkaUpstream(Spans(), cast(KafkaServer, cluster), "clicks", "group", begin=begin, now_s=lambda: clock.now_s)
+def upstream_of(
+    cluster: Cluster, begin: str = "earliest", clock: type[Clock] = Clock, ahead_max: int = AHEAD_MAX
+) -> KafkaUpstream[list[Span]]:
+    made = KafkaUpstream(
+        Spans(), cluster, "clicks", "group", begin=begin, now_s=lambda: clock.now_s, ahead_max=ahead_max
+    )
     made.prepare(None)
     return made
 
@@ -124,10 +126,9 @@ def test_a_stale_answer_for_one_partition_holds_up_no_other() -> None:
     assert head(upstream, first).point == Offsets.of({0: 5, 1: 8})
 
 
-def test_a_head_is_so_many_messages_ahead_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AHEAD_MAX", 10)
+def test_a_head_is_so_many_messages_ahead_at_most() -> None:
     cluster = Cluster((0, 0, 0, 1))
-    upstream = upstream_of(cluster)
+    upstream = upstream_of(cluster, ahead_max=10)
     first = head(upstream)
     cluster.partitions = [(0, 25, 25, 1)]
     second = head(upstream, first)
@@ -177,6 +178,18 @@ def test_a_new_leader_is_asked_once_whether_it_has_everything() -> None:
         upstream.check(second)
 
 
+def test_a_leader_that_was_replaced_tells_its_old_epoch() -> None:
+    cluster = Cluster((0, 5, 5, 1), (0, 5, 5, 1))
+    upstream = upstream_of(cluster)
+    first = head(upstream)
+    cluster.partitions = [(0, 9, 9, 2), (0, 5, 5, 1)]
+    second = head(upstream, first)
+    cluster.partitions = [(0, 5, 5, 1), (0, 7, 7, 1)]
+    third = head(upstream, second)
+    assert third.point == Offsets.of({0: 9, 1: 7})
+    assert json.loads(third.carry)["epochs"] == {"0": 2, "1": 1}, "offset 9 is not of epoch 1"
+
+
 def test_an_end_below_ours_is_asked_about_under_the_same_leader_too() -> None:
     cluster = Cluster((0, 5, 5, 1))
     upstream = upstream_of(cluster)
@@ -198,6 +211,18 @@ def test_what_expired_before_it_was_filled_is_told_and_left_out() -> None:
     assert upstream.rows([Range(Key((0, 19)), Key((0, 69)))], first) == [Span(0, 50, 70)]
     upstream.bounds(Split(Key((0, 59)), Key((0, 99))), 20, first)
     assert len(upstream.notices()) == 1
+
+
+def test_what_was_told_long_ago_is_not_kept() -> None:
+    cluster = Cluster((0, 2000, 2000, 1))
+    upstream = upstream_of(cluster)
+    first = head(upstream)
+    for earliest in range(1, 1300):
+        cluster.partitions = [(earliest, 2000, 2000, 1)]
+        upstream.check(first)
+        upstream.bounds(Split(None, Key((0, 1999))), 20, first)
+    assert len(upstream.notices()) == NOTICES_MAX
+    assert upstream.notices()[-1] == "partition 0: offsets 0 to 1298 expired before they were filled"
 
 
 def test_what_the_topic_forgot_is_not_compared() -> None:

@@ -13,9 +13,11 @@ from tidefill.testing.simulation.plants.plants import PLANTS
 from tidefill.testing.simulation.script import script
 from tidefill.testing.simulation.several.graphs import script_of_several
 from tidefill.testing.simulation.simulate import Tally, run_history, search
+from tidefill.testing.simulation.topics.scripts import script_of_topic
 
 SEEDS = 250
 SEEDS_OF_SEVERAL = 25
+SEEDS_OF_TOPICS = 40
 WINDOW = 100
 
 
@@ -45,11 +47,23 @@ def test_random_histories_of_several_jobs_violate_nothing() -> None:
     assert tally.seen["cascade"] > 0
 
 
+def test_random_histories_of_a_topic_violate_nothing() -> None:
+    # R26
+    tally = Tally()
+    finding = search(range(SEEDS_OF_TOPICS), tally, script_of=script_of_topic)
+    assert finding is None, finding
+    assert tally.busy_steps > 0.5 * tally.steps
+    for kind in ("die", "expire", "lead", "cut", "grow", "compact", "zombie"):
+        assert tally.share(kind) >= 10, kind
+    for kind in ("unreadable", "recreate upstream", "expire past", "stopped"):
+        assert tally.seen[kind] > 0, kind
+
+
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_a_planted_bug_is_found_by_name(plant: Plant) -> None:
     with planted(plant):
         for seed in range(plant.seed, plant.seed + WINDOW):
-            violation = run_history(plant.script(seed))[1]
+            violation = run_history(plant.script_of(seed))[1]
             if violation is not None:
                 assert violation.invariant in plant.tells, violation
                 return
@@ -86,6 +100,7 @@ def test_clean_seeds_exit_with_zero(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seeds", "3"]) == 0
     assert "3 histories, no violation" in capsys.readouterr().out
     assert main(["simulate", "--seed", "3"]) == 0
+    assert main(["simulate", "--topic", "--seed", "3"]) == 0
     assert main(["simulate", "--minutes", "0.01"]) == 0
 
 

@@ -12,7 +12,7 @@ from tidefill.testing.conformance.target.harness import TargetHarness, TargetTes
 from tidefill.testing.conformance.target.suite import TARGET_SUITE
 from tidefill.testing.conformance.upstream.harness import UpstreamHarness, UpstreamTest
 from tidefill.testing.conformance.upstream.suite import UPSTREAM_SUITE
-from tidefill.testing.memory.harness import DeltaHarness, MemoryTargetHarness, PostgresHarness
+from tidefill.testing.memory.harness import DeltaHarness, MemoryTargetHarness, PostgresHarness, TopicHarness
 from tidefill.testing.memory.machines import BackfillHarness, TallyHarness
 from tidefill.testing.memory.tables import Frame
 
@@ -28,6 +28,13 @@ def test_delta_in_memory_keeps_the_contract(test: UpstreamTest) -> None:
 @pytest.mark.parametrize("test", UPSTREAM_SUITE, ids=lambda test: test.__name__)
 def test_postgres_in_memory_keeps_the_contract(test: UpstreamTest) -> None:
     harness: UpstreamHarness[Frame] = PostgresHarness()
+    test(harness)
+
+
+# R26
+@pytest.mark.parametrize("test", UPSTREAM_SUITE, ids=lambda test: test.__name__)
+def test_a_topic_in_memory_keeps_the_contract(test: UpstreamTest) -> None:
+    harness: UpstreamHarness[Frame] = TopicHarness()
     test(harness)
 
 

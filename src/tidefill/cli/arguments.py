@@ -177,6 +177,7 @@ def _add_simulate(commands: Any) -> None:
     simulate.add_argument("--first", type=_number, metavar="S", default=0, help="the first seed (default 0)")
     simulate.add_argument("--plant", metavar="BUG", help="put this bug into the code first: it has to be found")
     simulate.add_argument("--several", action="store_true", help="histories of several jobs that read each other")
+    simulate.add_argument("--topic", action="store_true", help="histories of a replica of a topic")
     simulate.add_argument("--picture", action="store_true", help="draw one history")
 
 

@@ -15,6 +15,7 @@ from tidefill.testing.simulation.plants.plants import PLANTS
 from tidefill.testing.simulation.script import Script, script
 from tidefill.testing.simulation.several.graphs import script_of_several
 from tidefill.testing.simulation.simulate import Finding, Tally, run_history, search
+from tidefill.testing.simulation.topics.scripts import script_of_topic
 
 HISTORIES = 1000
 STORY_LINES_MAX = 60
@@ -46,7 +47,11 @@ def _plant(name: str | None) -> Plant | None:
 
 
 def _script_of(arguments: argparse.Namespace, plant: Plant | None) -> Callable[[int], Script]:
-    return script_of_several if arguments.several or (plant is not None and plant.several) else script
+    if plant is not None:
+        return plant.script_of
+    if arguments.topic:
+        return script_of_topic
+    return script_of_several if arguments.several else script
 
 
 def _one(seed: int, script_of: Callable[[int], Script]) -> int:
@@ -65,7 +70,7 @@ def _many(arguments: argparse.Namespace, plant: Plant | None) -> int:
     tally, began_s = Tally(), time.monotonic()
     finding = search(seeds, tally, plant, go_on, _script_of(arguments, plant))
     if finding is not None:
-        _tell(finding, plant, " --several" if arguments.several else "")
+        _tell(finding, plant, _kind(arguments))
         return 1
     _summary(tally, arguments.seed if arguments.seed is not None else arguments.first, time.monotonic() - began_s)
     return 0
@@ -80,8 +85,12 @@ def _extent(arguments: argparse.Namespace) -> tuple[Iterable[int], Callable[[], 
     return range(arguments.first, arguments.first + (arguments.seeds or HISTORIES)), lambda: True
 
 
-def _tell(finding: Finding, plant: Plant | None, several: str) -> None:
-    bug = several + (f" --plant {plant.name}" if plant else "")
+def _kind(arguments: argparse.Namespace) -> str:
+    return " --several" if arguments.several else " --topic" if arguments.topic else ""
+
+
+def _tell(finding: Finding, plant: Plant | None, kind: str) -> None:
+    bug = kind + (f" --plant {plant.name}" if plant else "")
     print(f"{finding.invariant} is violated: {finding.what}")
     print(f"seed {finding.seed}; again with: tidefill simulate --seed {finding.seed}{bug}")
     print("The story, without what it does not need:")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import reduce
-from typing import Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -27,25 +26,15 @@ from tidefill.kafka.messages import (
     json_schema,
     output_columns,
 )
+from tidefill.kafka.seams import FEW_MESSAGES
 from tidefill.kafka.server import KafkaServer
 from tidefill.kafka.spans import Span, rounds
 from tidefill.spark.faults import BAD_MESSAGE, translated
 from tidefill.spark.jars import jars_of_kafka
 
-FEW_MESSAGES = 10_000  # that one task reads, decodes and writes to one file
 TASK_MESSAGES_MAX = 500_000  # so that a partition with many more is read by several tasks
 POLL_MS = 30_000  # for a message that should be there; the connector gives up then
 SAMPLE_MESSAGES = 20
-
-
-F_co = TypeVar("F_co", covariant=True)
-
-
-class Reader(Protocol[F_co]):
-    """Makes frames."""
-
-    def read(self, spans: Sequence[Span]) -> F_co:
-        """The rows of the messages in these spans, evaluated late."""
 
 
 class SparkReader:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -23,8 +23,7 @@ from tidefill.errors import HistoryGone, InvalidSetting, RetryLater, UpstreamRep
 from tidefill.jobs.resources import Resource
 from tidefill.kafka import spans
 from tidefill.kafka.look import PartitionLook, TopicLook
-from tidefill.kafka.reader import FEW_MESSAGES, Reader
-from tidefill.kafka.server import KafkaServer
+from tidefill.kafka.seams import FEW_MESSAGES, Cluster, Reader
 from tidefill.kafka.spans import Span
 from tidefill.ports.frames import F, Halves
 from tidefill.ports.upstream import UpstreamLook
@@ -37,6 +36,10 @@ OPEN_S = 60.0
 """A transaction that is open for so long is worth a word; a moment is what transactions take."""
 
 HEADS_MAX = 1000
+NOTICES_MAX = 1000
+"""More than one look finds. Where retention runs beside a fill, each step may leave something out, and what was told is
+among the events of the job."""
+
 NO_RIGHT = "the offsets are not written to the consumer group: the user of the connection may not"
 RESYNC = "RESYNC the job to build it anew from what the topic has now, or drop it."
 
@@ -65,12 +68,13 @@ class KafkaUpstream(Generic[F]):
     def __init__(
         self,
         reader: Reader[F],
-        server: KafkaServer,
+        server: Cluster,
         topic: str,
         group: str,
         *,
         begin: str = EARLIEST,
         now_s: Callable[[], float] = time.time,
+        ahead_max: int = AHEAD_MAX,
     ) -> None:
         self._reader = reader
         self._server = server
@@ -78,6 +82,7 @@ class KafkaUpstream(Generic[F]):
         self._group = group
         self._begin = begin
         self._now_s = now_s
+        self._ahead_max = ahead_max
         self._seen: TopicLook | None = None
         self._at: Version | None = None
         self._compacted = False
@@ -120,18 +125,12 @@ class KafkaUpstream(Generic[F]):
         job has: the greater one counts. `check` has looked a moment ago."""
         if first or self._at is None or self._seen is None:
             seen = self._look()
-            yield self._version(seen, seen.stable, self._begins(seen))
+            yield _version(seen.identity, seen.stable, seen.epochs, self._begins(seen))
         else:
             at = _offsets(self._at)
-            head = spans.at_most_ahead(at, at.joined(self._seen.stable), AHEAD_MAX)
-            yield self._version(self._seen, head, _carried(self._at, "begins"))
-
-    def _version(self, seen: TopicLook, point: Offsets, begins: dict[int, int]) -> Version:
-        carry = {
-            "epochs": {str(number): epoch for number, epoch in sorted(seen.epochs.items())},
-            "begins": {str(number): offset for number, offset in sorted(begins.items()) if offset},
-        }
-        return Version(seen.identity, point, json.dumps(carry))
+            head = spans.at_most_ahead(at, at.joined(self._seen.stable), self._ahead_max)
+            epochs = _newest(_carried(self._at, "epochs"), self._seen.epochs)
+            yield _version(self._seen.identity, head, epochs, _carried(self._at, "begins"))
 
     def _begins(self, seen: TopicLook) -> dict[int, int]:
         """The first offset of each partition that counts. It is fixed with the first version, and travels with it."""
@@ -163,6 +162,8 @@ class KafkaUpstream(Generic[F]):
 
     def _tell(self, notice: str) -> None:
         self._told[notice] = None
+        while len(self._told) > NOTICES_MAX:
+            del self._told[next(iter(self._told))]
 
     def check(self, at: Version) -> None:
         """The same topic, which still has all messages after this version, and whose log was not cut before it."""
@@ -308,6 +309,20 @@ def moment_ms(text: str) -> int:
 def _offsets(version: Version) -> Offsets:
     assert isinstance(version.point, Offsets)
     return version.point
+
+
+def _version(identity: str, point: Offsets, epochs: Mapping[int, int], begins: Mapping[int, int]) -> Version:
+    carry = {
+        "epochs": {str(number): epoch for number, epoch in sorted(epochs.items())},
+        "begins": {str(number): offset for number, offset in sorted(begins.items()) if offset},
+    }
+    return Version(identity, point, json.dumps(carry))
+
+
+def _newest(known: Mapping[int, int], told: Mapping[int, int]) -> dict[int, int]:
+    """The greater epoch of each partition: a leader that was replaced may still tell its own, and its log is shorter
+    than what was taken in."""
+    return {number: max(known.get(number, 0), told.get(number, 0)) for number in {*known, *told}}
 
 
 def _carried(version: Version, name: str) -> dict[int, int]:

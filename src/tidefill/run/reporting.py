@@ -73,11 +73,11 @@ class Reporting:
             self._rows.change(job, lambda row: replace(row, **waits, progress=self._now(row, lag)))
 
     def notify(self, job: Job, active: Remembered) -> None:
-        """Say once what a person should know."""
+        """Say once what a person should know. It counts as said when the store has it: a step comes after it."""
         for notice in active.machine.standing().notices:
             if notice not in active.told:
-                active.told.add(notice)
                 self._rows.event_once(job, notice)
+                active.told.add(notice)
 
     def _now(self, job: Job, lag: Lag) -> Progress | None:
         """The progress as it was, with the lag as it is."""

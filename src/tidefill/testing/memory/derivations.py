@@ -44,7 +44,7 @@ class _Common:
     def with_chunk(self, halves: Halves[Frame], chunk: Frame) -> Halves[Frame]:
         """The chunk's rows among the additions."""
         added = halves.added
-        return Halves(halves.removed, lambda: added() + chunk(), halves.images)
+        return Halves(halves.removed, lambda: added() + chunk(), halves.images, fresh=halves.fresh)
 
 
 class RowByRow(_Common):
@@ -74,7 +74,8 @@ class RowByRow(_Common):
         half = halves["t"]
         if half.keys is not None:
             return Put(half.keys, lambda: self.derive({"t": half.added()}))
-        return Merge(self._by_image(half) if half.images else self._by_key(half), exact=half.images)
+        changes = self._by_image(half) if half.images else self._by_key(half)
+        return Merge(changes, exact=half.images, fresh=half.fresh)
 
     def _by_image(self, half: Halves[Frame]) -> Frame:
         def evaluate() -> list[Marked]:

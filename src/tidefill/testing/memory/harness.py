@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import SkipTest
 
 from tidefill.core.confirm import Effect
 from tidefill.core.keys import Key
+from tidefill.kafka.upstream import KafkaUpstream
 from tidefill.ports.upstream import Upstream
 from tidefill.testing.conformance.target.harness import Marked, TargetCan
 from tidefill.testing.conformance.upstream.harness import Can, KeyValues, Layout, Row, Write
@@ -17,9 +19,11 @@ from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.postgres import PostgresLike, Server
 from tidefill.testing.memory.tables import Bag, Catalog, Frame, Table, add, with_changes
 from tidefill.testing.memory.target import MemoryTarget
+from tidefill.testing.memory.topic import Brokers, MessageReader, Topic
 from tidefill.testing.memory.world import World
 
 NAME = "job"
+PARTITIONS_MAX = 50
 
 
 class _Stored:
@@ -129,6 +133,79 @@ class PostgresHarness(_Stored):
         """Somebody advances the slot."""
         for slot in self._server.slots.values():
             slot.position = len(self._server.log)
+
+
+class TopicHarness:
+    """The production upstream over a topic in memory. A row is a message whose value it is; the columns that the table
+    is walked by are its partition and its offset. Messages never change, and come at the end of a partition."""
+
+    capabilities = frozenset({Can.LOSE_HISTORY})
+
+    def __init__(self) -> None:
+        self._world = World()
+        self._layout: Layout | None = None
+        self._topic = Topic(self._world.new_uuid(), [])
+
+    def create(self, layout: Layout, rows: Sequence[Row]) -> None:
+        """Another topic; each partition begins with its first row."""
+        self._layout = layout
+        self._topic = Topic(self._world.new_uuid(), [])
+        places = sorted((self._place(row), row) for row in rows)
+        for (partition, offset), row in places:
+            self._send(partition, offset, row, first=True)
+
+    def _place(self, row: Row) -> tuple[int, int]:
+        assert self._layout is not None, "create the topic first"
+        match self._layout.walk_of(row).values:
+            case (int(partition), int(offset)) if 0 <= partition < PARTITIONS_MAX and offset >= 0:
+                return partition, offset
+        raise SkipTest("a message has a partition and an offset")
+
+    def _send(self, partition: int, offset: int, row: Row, *, first: bool = False) -> None:
+        while partition >= len(self._topic.logs):
+            self._topic.grow()
+        log = self._topic.logs[partition]
+        if first and log.high == 0:
+            log.earliest = log.high = offset
+        if offset < log.high:
+            raise SkipTest("messages come at the end of a partition")
+        while log.high < offset:
+            log.append(None)
+        self._topic.send(partition, None, row)
+
+    def upstream(self) -> Upstream[Frame]:
+        """A new reader."""
+        reader = MessageReader(self._world, lambda: self._topic, lambda partition, offset, message: message.value)
+        return KafkaUpstream(reader, Brokers(self._world, lambda: self._topic), "t", "group", now_s=lambda: 0.0)
+
+    def write(self, changes: Sequence[Write]) -> None:
+        """Messages."""
+        if any(old is not None for old, _ in changes):
+            raise SkipTest("a message never changes")
+        for (partition, offset), row in sorted((self._place(new), new) for _, new in changes if new is not None):
+            self._send(partition, offset, row)
+
+    def stir(self) -> None:
+        """Another leader."""
+        for number in range(len(self._topic.logs)):
+            self._topic.lead(number)
+
+    def collect(self, frame: Frame) -> list[Row]:
+        """Evaluate."""
+        return frame()
+
+    def collect_keys(self, frame: Frame) -> list[KeyValues]:
+        """It has both images."""
+        raise NotImplementedError
+
+    def truncate(self) -> None:
+        """There is none."""
+        raise NotImplementedError
+
+    def lose_history(self) -> None:
+        """All messages expire."""
+        for number, log in enumerate(self._topic.logs):
+            self._topic.expire(number, log.high)
 
 
 class MemoryTargetHarness:

@@ -23,7 +23,7 @@ from tidefill.core.walk import Range
 from tidefill.errors import CommitConflict, KeyNotUnique, NameTaken
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Append, Compared, Merge, Put, Replace, TargetWrite
-from tidefill.testing.memory.tables import ID, Bag, Catalog, Frame, Row, Table, add, marked
+from tidefill.testing.memory.tables import Bag, Catalog, Frame, Row, Table, add, marked
 from tidefill.testing.memory.world import World
 
 KEYS_REPLACED_MAX = 3
@@ -122,6 +122,8 @@ class MemoryTarget:
                 return bag, Counts(inserted=len(rows)), None, False
             case Merge(frame, exact):
                 changes = self._compute(frame)
+                if write.fresh:
+                    return _without_a_look(before, changes)
                 rows_after = (
                     self._from_memory(changes) if exact and not write.read and self._world.effects % 2 else None
                 )
@@ -134,7 +136,7 @@ class MemoryTarget:
                 replaces = 0 < len(changes) <= KEYS_REPLACED_MAX
                 return *(_replaced if replaces else _upsert)(before, changes), expected, replaces
             case Put(keys, frame):
-                there = {row[ID]: row for row in self._compute(frame)}
+                there = {row[0]: row for row in self._compute(frame)}
                 named = [key.values[0] for key in keys]
                 assert there.keys() <= set(named), "a row has a key that is not named"
                 changes = [("U" if key in there else "D", key, there.get(key)) for key in named]
@@ -172,7 +174,7 @@ class MemoryTarget:
         bag = self._catalog.at(self._path).snapshots[version]
         keys = set(but()) if but is not None else set()
         if within is not None:
-            places = {key: Key((rows[0][ID],)) for key, rows in bag.items()}
+            places = {key: Key(key if isinstance(key, tuple) else (key,)) for key in bag}
             bag = {key: rows for key, rows in bag.items() if any(part.holds(places[key]) for part in within)}
         wanted = Counter(row for row in expected() if row[0] not in keys)
         found = Counter(row for key, rows in bag.items() for row in rows if key not in keys)
@@ -194,6 +196,16 @@ class MemoryTarget:
 
 def _through_json(payload: Payload) -> Payload:
     return payload_from_json(json.loads(json.dumps(payload_to_json(payload))))
+
+
+def _without_a_look(before: Bag, changes: list[tuple[str, object, Row | None]]) -> tuple[Bag, Counts, Counts, bool]:
+    """New rows are appended, whatever is there."""
+    after = dict(before)
+    for _, _, row in changes:
+        assert row is not None, "nothing goes"
+        add(after, row)
+    counts = Counts(inserted=len(changes))
+    return after, counts, counts, False
 
 
 def _upsert(before: Bag, changes: list[tuple[str, object, Row | None]]) -> tuple[Bag, Counts]:

@@ -11,7 +11,7 @@ from typing import Any
 from tidefill.core.confirm import Effect, Entry
 from tidefill.core.keys import TOP
 from tidefill.core.state import JobState
-from tidefill.core.version import Number, Snapshot, Version
+from tidefill.core.version import Number, Offsets, Snapshot, Version
 from tidefill.core.walk import Coverage, Done, Upto
 from tidefill.testing.memory.derivations import SimDerivation
 from tidefill.testing.memory.tables import Bag, Row, Table
@@ -102,7 +102,7 @@ class Checkers:
         elif state.step != 1:
             raise Violation("I2 monotone", f"the first commit has step {state.step}")
         if not table.touched and not self.excused:
-            self._covered(table, after)
+            self.covered(table, after)
         self._progress(before, after)
         self.seen[path] = after
 
@@ -130,7 +130,8 @@ class Checkers:
                 if not any(new_low <= low and high <= new_high for new_low, new_high in after.stretches[name]):
                     raise Violation("I2 monotone", f"the coverage of {name} shrank")
 
-    def _covered(self, table: Table, after: Seen) -> None:
+    def covered(self, table: Table, after: Seen) -> None:
+        """I1."""
         shape = self.derivation.shape
         inputs: dict[str, list[Row]] = {}
         for name, upstream in shape.tables.items():
@@ -155,14 +156,14 @@ class Checkers:
 
     def _progress(self, before: Seen | None, after: Seen) -> None:
         if before is None:
-            self._start_is_fixed(after)
+            self.start_is_fixed(after)
             self.fills = self.forwards = 0
         elif after.stretches != before.stretches:
             self.fills, self.forwards = self.fills + 1, 0
         else:
             self.forwards += 1
 
-    def _start_is_fixed(self, after: Seen) -> None:
+    def start_is_fixed(self, after: Seen) -> None:
         """What lies behind the last row of the first version is covered at once."""
         for name in self.derivation.shape.walked:
             rows = self.rows_at(after.state.versions[self.derivation.shape.tables[name]])
@@ -184,6 +185,8 @@ def _holds(bigger: Version, smaller: Version) -> bool:
             return all(new.sees(xid) or not old.sees(xid) for xid in range(old.xmin, old.xmax)) and (
                 new.xmin >= old.xmin
             )
+        case Offsets(new_ends), Offsets(old_ends):
+            return all(any(new[0] == partition and new[1] >= end for new in new_ends) for partition, end in old_ends)
     return False
 
 

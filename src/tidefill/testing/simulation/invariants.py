@@ -102,6 +102,6 @@ def check_clean(sim: Simulation, job_id: str) -> None:
     mark = f"-{job_id}-"
     left = [path for path in sim.catalog.tables if mark in path]
     left += [path for path in sim.catalog.published.values() if mark in path]
-    left += [slot for slot in sim.server.slots if mark in slot] if sim.setup.postgres else []
+    left += [name for name in sim.kept_outside() if mark in name]
     if left or job_id in sim.store.rows:
         raise Violation("I9 clean", f"{job_id} left {left}")

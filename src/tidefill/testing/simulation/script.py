@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tidefill.core.keys import Key
 from tidefill.core.walk import Split, rest
+from tidefill.kafka.upstream import EARLIEST
 from tidefill.testing.memory.delta import Bend, honest
 from tidefill.testing.memory.derivations import QUERIES
 
@@ -20,7 +21,8 @@ WRITE_EVERY = 15
 @dataclass(frozen=True, slots=True)
 class Setup:
     """The world at the start. `wal_budget`, `wal_limit`: in commits that a server keeps for the job. `graph`: of a
-    history with several jobs, what they read."""
+    history with several jobs, what they read. `topic`: of a history of a topic, what the topic is set to keep, and
+    `begin`: from where on it is read."""
 
     postgres: bool = False
     query: int = 0
@@ -37,6 +39,8 @@ class Setup:
     wal_budget: int | None = None
     wal_limit: int | None = None
     graph: str = ""
+    topic: str = ""
+    begin: str = EARLIEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tidefill.testing.simulation.plants.plant import Plant, planted
 from tidefill.testing.simulation.script import Script, script
 from tidefill.testing.simulation.several.several import Several
 from tidefill.testing.simulation.simulation import Simulation
+from tidefill.testing.simulation.topics.topics import OfTopic
 
 SHORTEN_RUNS_MAX = 150
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -56,12 +57,18 @@ class Tally:
 
 def run_history(chosen: Script) -> tuple[Simulation | Several, Violation | None]:
     """One history, and what it violates."""
-    simulation = Several(chosen) if chosen.setup.graph else Simulation(chosen)
+    simulation = _simulation(chosen)
     try:
         simulation.run()
     except Violation as violation:
         return simulation, violation
     return simulation, None
+
+
+def _simulation(chosen: Script) -> Simulation | Several:
+    if chosen.setup.graph:
+        return Several(chosen)
+    return OfTopic(chosen) if chosen.setup.topic else Simulation(chosen)
 
 
 def search(

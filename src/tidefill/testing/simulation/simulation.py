@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from tidefill.core.budget import Kept
 from tidefill.core.confirm import Effect, Entry
@@ -27,7 +28,7 @@ from tidefill.testing.memory.store import MemoryStore
 from tidefill.testing.memory.tables import ID, Catalog, Frame, Row, Table, with_changes
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.world import Died, Violation, WorldClock
-from tidefill.testing.simulation.acts import ACTS, write
+from tidefill.testing.simulation.acts import ACTS
 from tidefill.testing.simulation.checkers import Checkers
 from tidefill.testing.simulation.invariants import (
     CHUNK_ROWS_MAX,
@@ -68,7 +69,12 @@ EXCUSES: dict[str, tuple[str, ...]] = {
 
 
 class Simulation(Scripted):
-    """Everything that takes part in one history."""
+    """Everything that takes part in one history. `by_name`: what may happen in it. `excused_by`: which stop a fault
+    excuses. `by_key`: the walk is the key of the target."""
+
+    by_key = False
+    by_name: Mapping[str, Callable[[Any, int], None]] = ACTS
+    excused_by: Mapping[str, tuple[str, ...]] = EXCUSES
 
     def __init__(self, script: Script) -> None:
         super().__init__(script)
@@ -80,8 +86,9 @@ class Simulation(Scripted):
         self.keys: dict[Row, Key] = {}
         self.past_servers: dict[str, Server] = {}
         self.past_tables: dict[str, Table] = {}
+        self.writes_since_commit = 0
         self.make_upstream(initial_rows(self.setup.rows_seed, self.setup.rows))
-        self.checkers = Checkers(self.query.make(), self.setup.walk, self.rows_at)
+        self.checkers = self.make_checkers()
         self.runners: list[Runner] = []
         self.runners_made = 0
         self.jobs_made = 0
@@ -91,7 +98,6 @@ class Simulation(Scripted):
         self.steps = 0
         self.fence = 0
         self.busy_steps = 0
-        self.writes_since_commit = 0
         self.shares: dict[tuple[str, int], float] = {}
         self.on_step: Callable[[Simulation, Entry], None] = lambda simulation, entry: None
         self.job_id = self._create_job()
@@ -109,6 +115,9 @@ class Simulation(Scripted):
             self.past_tables[identity] = self.table
             if rows:
                 self.commit_upstream([(1, row) for row in rows])
+
+    def make_checkers(self) -> Checkers:
+        return Checkers(self.query.make(), self.setup.walk, self.rows_at)
 
     def commit_upstream(self, changes: list[tuple[int, Row]]) -> None:
         self.table.commit(with_changes(self.table.snapshots[-1], changes), changes, Effect.FOREIGN)
@@ -145,11 +154,17 @@ class Simulation(Scripted):
 
     def build(self, job: Job) -> Backfill[Frame]:
         """What looks and commits for a job, as an engine would make it."""
-        setup, path = self.setup, self.path(job, job.generation)
+        path = self.path(job, job.generation)
         self.made_by.setdefault(path, job.definition)
-        upstream: Upstream[Frame]
+        target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
+        upstreams, derivation = {"t": self.upstream_of(path)}, QUERY_OF[job.definition].make()
+        return Backfill(upstreams, derivation, target, self.world.new_uuid, by_key=self.by_key, few_rows=FEW_ROWS)
+
+    def upstream_of(self, path: str) -> Upstream[Frame]:
+        """What the generation of a job reads that lives there."""
+        setup = self.setup
         if setup.postgres:
-            upstream = PostgresLike(
+            return PostgresLike(
                 self.world,
                 lambda: self.server,
                 self.walk_of,
@@ -157,18 +172,13 @@ class Simulation(Scripted):
                 bend=bend(setup),
                 estimate_times=setup.estimate_times,
             )
-        else:
-            upstream = DeltaLike(
-                self.world,
-                lambda: self.table,
-                self.walk_of,
-                behind=lambda: STALE[self.world.effects % 3] if setup.stale and self.faults_on else 0,
-                bend=bend(setup),
-                estimate_times=setup.estimate_times,
-            )
-        target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
-        return Backfill(
-            {"t": upstream}, QUERY_OF[job.definition].make(), target, self.world.new_uuid, few_rows=FEW_ROWS
+        return DeltaLike(
+            self.world,
+            lambda: self.table,
+            self.walk_of,
+            behind=lambda: STALE[self.world.effects % 3] if setup.stale and self.faults_on else 0,
+            bend=bend(setup),
+            estimate_times=setup.estimate_times,
         )
 
     def remove(self, job: Job, resource: Resource) -> None:
@@ -190,6 +200,10 @@ class Simulation(Scripted):
         kind, name = resource.kind, resource.name
         slot = self.server.slots.get(name) if kind == "slot" and self.setup.postgres else None
         return None if slot is None else self.server.kept(slot)
+
+    def kept_outside(self) -> Iterable[str]:
+        """What the upstream keeps for jobs."""
+        return self.server.slots if self.setup.postgres else ()
 
     def _create_job(self) -> str:
         self.jobs_made += 1
@@ -223,9 +237,9 @@ class Simulation(Scripted):
         if act.kind != "write":
             self.world.seen[act.kind] += 1
             self.world.tell("%s: %s (in %s)", act.kind, act.number % 1000, where)
-            self.excuses.update(EXCUSES.get(act.kind, ()))
+            self.excuses.update(self.excused_by.get(act.kind, ()))
             self.checkers.forwards = -2
-        ACTS[act.kind](self, act.number)
+        self.by_name[act.kind](self, act.number)
 
     def wish(self, wish: Callable[[Job], Job]) -> None:
         job = self.store.rows.get(self.job_id)
@@ -315,10 +329,10 @@ class Simulation(Scripted):
             why = f"{job.failure.code} {job.failure.fact} {job.failure.detail}"
             raise Violation("I7 loud", f"stopped without need: {why}")
         self.world.seen["stopped"] += 1
-        self._mend()
+        self.mend()
         self.wish(jobs.wish_resync)
 
-    def _mend(self) -> None:
+    def mend(self) -> None:
         if self.checkers.excused:
             seen: set[int] = set()
             twice = []
@@ -376,8 +390,8 @@ class Simulation(Scripted):
 
     def _write_between(self, number: int) -> None:
         if not self.script.quiet:
-            write(self, number)
-        self._let_transactions_end()
+            self.by_name["write"](self, number)
+        self.let_transactions_end()
 
     def settle(self) -> None:
         """No more faults: the job has to go live while writers write, and to be right when they rest."""
@@ -386,7 +400,7 @@ class Simulation(Scripted):
         self._lift_limits()
         for number in range(SETTLE_TURNS_MAX):
             self.play(number)
-            self._let_transactions_end()
+            self.let_transactions_end()
             if self._is_live() and number > 4:
                 break
             if number % 4 == 0:
@@ -404,7 +418,7 @@ class Simulation(Scripted):
     def _mend_if_needed(self) -> None:
         if self.checkers.excused:
             self.wish(jobs.wish_resync)
-            self._mend()
+            self.mend()
 
     def _is_live(self) -> bool:
         job = self.store.rows.get(self.job_id)
@@ -414,14 +428,13 @@ class Simulation(Scripted):
         job = self.store.rows.get(self.job_id)
         return "no job" if job is None else f"{job.life.value}, waiting for {job.waiting!r}"
 
-    def _let_transactions_end(self) -> None:
+    def let_transactions_end(self) -> None:
         if self.setup.postgres:
             self.server.move_on()
 
     def come_to_rest(self) -> None:
         """Writers rest: the job catches up, and its published table is the recompute of the upstream as it is."""
-        while self.setup.postgres and self.server.pending:
-            self.server.move_on()
+        self.end_writers()
         for number in range(40):
             self.world.now += 61.0
             self.play(number)
@@ -429,6 +442,13 @@ class Simulation(Scripted):
                 break
         else:
             raise Violation("I5 progress", f"never at rest: {self._job_text()}")
+        self.check_at_rest()
+
+    def end_writers(self) -> None:
+        while self.setup.postgres and self.server.pending:
+            self.server.move_on()
+
+    def check_at_rest(self) -> None:
         rows, wanted = self.upstream_rows(), QUERY_OF[self.wanted].make()
         expected = wanted.derive(dict.fromkeys(wanted.shape.tables, rows))
         table = self.catalog.tables[self.catalog.published[NAME]]

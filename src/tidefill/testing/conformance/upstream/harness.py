@@ -72,7 +72,7 @@ class UpstreamHarness(Protocol[F]):
 
     def write(self, changes: Sequence[Write]) -> None:
         """One transaction of somebody else: pairs of the row before (None: inserted) and after (None: deleted). No key
-        is in it twice."""
+        is in it twice. SkipTest if rows of the system never change so."""
 
     def stir(self) -> None:
         """A commit that changes no row of the table: on another table of the server, or of the layout of the files."""

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 from tidefill.testing.simulation.script import Script, script
-from tidefill.testing.simulation.several.graphs import script_of_several
 
 Patch = tuple[Any, str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """A bug: its name, what it breaks, the invariants that tell, a seed near which it shows, the patches, and whether
-    it takes several jobs to show."""
+    """A bug: its name, what it breaks, the invariants that tell, a seed near which it shows, the patches, and the
+    histories in which it shows."""
 
     name: str
     breaks: str
     tells: tuple[str, ...]
     seed: int
     patches: tuple[Patch, ...]
-    several: bool = False
-
-    def script(self, seed: int) -> Script:
-        """The history of that seed, of the kind that it takes."""
-        return script_of_several(seed) if self.several else script(seed)
+    script_of: Callable[[int], Script] = script
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from tidefill.testing.simulation.plants.lifecycle import OF_LIFECYCLE
 from tidefill.testing.simulation.plants.plant import Plant
 from tidefill.testing.simulation.plants.replacing import OF_REPLACING
 from tidefill.testing.simulation.plants.several import OF_SEVERAL
+from tidefill.testing.simulation.plants.topics import OF_TOPICS
 from tidefill.testing.simulation.plants.upstreams import OF_UPSTREAMS
 
 PLANTS: tuple[Plant, ...] = (
@@ -22,4 +23,5 @@ PLANTS: tuple[Plant, ...] = (
     *OF_LIFECYCLE,
     *OF_REPLACING,
     *OF_SEVERAL,
+    *OF_TOPICS,
 )

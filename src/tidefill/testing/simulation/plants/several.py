@@ -18,6 +18,7 @@ from tidefill.run.in_step import Ticking
 from tidefill.run.reporting import Reporting
 from tidefill.run.runner import Runner
 from tidefill.testing.simulation.plants.plant import Plant
+from tidefill.testing.simulation.several.graphs import script_of_several
 
 _truth = Runner._truth
 _begin_generation = jobs.begin_generation
@@ -46,7 +47,7 @@ OF_SEVERAL = (
         ("I10 one version",),
         1,
         ((backfill, "agree", lambda heads, before: dict(heads)),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "forget-the-bases",
@@ -54,7 +55,7 @@ OF_SEVERAL = (
         ("I10 one version",),
         1,
         ((state, "version_to_json", _without_bases),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "no-ticks",
@@ -62,7 +63,7 @@ OF_SEVERAL = (
         ("I5 progress",),
         5,
         ((Ticking, "_up_to_tick", lambda self, newest, *others: newest),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "next-tick-too-early",
@@ -70,7 +71,7 @@ OF_SEVERAL = (
         ("I5 progress",),
         5,
         ((ticking, "_has_come", lambda job, base, tick: True),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "keep-a-lost-tick",
@@ -78,7 +79,7 @@ OF_SEVERAL = (
         ("I5 progress",),
         5,
         ((Ticking, "_up_to_tick", _up_to_a_lost_tick),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "silent-member",
@@ -86,7 +87,7 @@ OF_SEVERAL = (
         ("I5 progress",),
         12,
         ((machine, "InStep", lambda member, allowed, read: InStep(False, allowed, read)),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "wait-for-the-paused",
@@ -94,7 +95,7 @@ OF_SEVERAL = (
         ("I5 progress",),
         10,
         ((ticks, "waited_for", lambda members, reads, rows: [rows[one] for one in members if one in rows]),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "unsaid-commit",
@@ -102,7 +103,7 @@ OF_SEVERAL = (
         ("I5 progress",),
         28,
         ((Runner, "_truth", _truth_unreported),),
-        several=True,
+        script_of=script_of_several,
     ),
     Plant(
         "forget-the-source",
@@ -110,6 +111,6 @@ OF_SEVERAL = (
         ("I5 progress",),
         16,
         ((jobs, "begin_generation", lambda uuid, source: _begin_generation(uuid, "")),),
-        several=True,
+        script_of=script_of_several,
     ),
 )

@@ -1,0 +1,256 @@
+"""A topic of a Kafka cluster in memory: the brokers, and a reader of messages, below the production upstream.
+
+It does what a real one does to the unwary: offsets have gaps (compaction, markers and aborted messages), the oldest
+messages go at any time, a new leader may not have the newest, a leader that was replaced answers with older ends, a
+topic that was made again answers with its own messages, and a frame is read long after it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidefill.core.version import Offsets
+from tidefill.errors import BadMessage, Unavailable, Unreadable
+from tidefill.kafka.look import PartitionLook, TopicLook, TopicSetUp
+from tidefill.kafka.spans import Span
+from tidefill.testing.memory.tables import Frame, Row
+from tidefill.testing.memory.world import World
+
+NO_TRANSACTION = 0
+BEHIND_MAX = 3  # looks
+UNREADABLE = "unreadable"
+"""A value that cannot be decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`key`: for compaction. A message of an open or aborted transaction cannot be read."""
+
+    key: object
+    value: Any
+    transaction: int = NO_TRANSACTION
+
+
+@dataclass(slots=True)
+class Log:
+    """One partition. `messages` by offset: those that were ever written and not cut off; a marker of a transaction has
+    an offset, and no message. `expired` are the offsets below `earliest`; `compacted` are gone too. `leaders`: epoch
+    and first offset."""
+
+    messages: dict[int, Message] = field(default_factory=dict)
+    earliest: int = 0
+    high: int = 0
+    compacted: set[int] = field(default_factory=set)
+    leaders: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+
+    @property
+    def epoch(self) -> int:
+        """Of the leader."""
+        return self.leaders[-1][0]
+
+    def append(self, message: Message | None) -> int:
+        """The offset of the message, or of the marker that None stands for."""
+        if message is not None:
+            self.messages[self.high] = message
+        self.high += 1
+        return self.high - 1
+
+    def lead(self, messages_lost: int = 0) -> None:
+        """Another leader, which does not have the newest messages."""
+        self.high = max(self.earliest, self.high - messages_lost)
+        self.messages = {offset: each for offset, each in self.messages.items() if offset < self.high}
+        self.compacted = {offset for offset in self.compacted if offset < self.high}
+        epoch = self.epoch + 1
+        self.leaders = [*((old, first) for old, first in self.leaders if first < self.high), (epoch, self.high)]
+
+    def has(self, offset: int, epoch: int) -> bool:
+        """Whether what a leader of that epoch had below the offset is what the log has there."""
+        end = min((first for later, first in self.leaders if later > epoch), default=self.high)
+        return offset <= end
+
+    def is_gone(self, offset: int) -> bool:
+        """Whether it was there once."""
+        return offset < self.earliest or offset in self.compacted
+
+
+@dataclass(slots=True)
+class Topic:
+    """All partitions of one topic of one identity. `opened`: transactions that have not ended, and the first offset of
+    each partition in which they have a message."""
+
+    identity: str
+    logs: list[Log]
+    opened: dict[int, dict[int, int]] = field(default_factory=dict)
+    aborted: set[int] = field(default_factory=set)
+    transactions: int = NO_TRANSACTION
+    policy: str = "delete"
+
+    def grow(self) -> None:
+        """A partition more."""
+        self.logs = [*self.logs, Log()]
+
+    def begin(self) -> int:
+        """A transaction."""
+        self.transactions += 1
+        self.opened[self.transactions] = {}
+        return self.transactions
+
+    def send(self, partition: int, key: object, value: object, transaction: int = NO_TRANSACTION) -> None:
+        """One message."""
+        offset = self.logs[partition].append(Message(key, value, transaction))
+        if transaction:
+            self.opened[transaction].setdefault(partition, offset)
+
+    def end(self, transaction: int, *, commit: bool) -> None:
+        """A marker in each partition; what was aborted is never read."""
+        if not commit:
+            self.aborted.add(transaction)
+        for partition in self.opened.pop(transaction):
+            self.logs[partition].append(None)
+
+    def stable(self, partition: int) -> int:
+        """The offset before which all transactions have ended."""
+        log = self.logs[partition]
+        return min([log.high, *(first[partition] for first in self.opened.values() if partition in first)])
+
+    def stable_ends(self) -> Offsets:
+        """Of all partitions."""
+        return Offsets.of({number: self.stable(number) for number in range(len(self.logs))})
+
+    def expire(self, partition: int, before: int) -> None:
+        """As retention does it."""
+        log = self.logs[partition]
+        log.earliest = max(log.earliest, min(before, self.stable(partition)))
+
+    def compact(self, partition: int) -> None:
+        """Of each key only the newest message stays; what may still be aborted is left alone."""
+        log, newest = self.logs[partition], dict[object, int]()
+        for offset, message in self.messages_in(Span(partition, log.earliest, self.stable(partition))):
+            if message.key in newest:
+                log.compacted.add(newest[message.key])
+            newest[message.key] = offset
+
+    def lead(self, partition: int, messages_lost: int = 0) -> None:
+        """Another leader. A transaction of which it knows nothing has no message there."""
+        log = self.logs[partition]
+        log.lead(messages_lost)
+        for first in self.opened.values():
+            if first.get(partition, -1) >= log.high:
+                del first[partition]
+
+    def messages_in(self, span: Span) -> list[tuple[int, Message]]:
+        """Those that can be read, by offset."""
+        log = self.logs[span.partition]
+        return [
+            (offset, message)
+            for offset, message in log.messages.items()
+            if span.begin <= offset < span.end
+            and message.transaction not in self.aborted
+            and message.transaction not in self.opened
+            and not log.is_gone(offset)
+        ]
+
+
+class Brokers:
+    """The cluster that has whatever topic `find` gives now. `behind`: the partition that answers as it did a few looks
+    ago, if one does: a leader that does not know yet that it is none."""
+
+    name = "events"
+
+    def __init__(
+        self, world: World, find: Callable[[], Topic], behind: Callable[[], int | None] = lambda: None
+    ) -> None:
+        self._world = world
+        self._find = find
+        self._behind = behind
+        self._looks: list[TopicLook] = []
+        self.groups: dict[str, Offsets] = {}
+
+    def look(self, topic: str) -> TopicLook:
+        """Where the partitions begin and end now."""
+        self._world.effect("upstream.look")
+        found, behind = self._find(), self._behind()
+        now = TopicLook(found.identity, {number: _look_at(found, number) for number in range(len(found.logs))})
+        self._looks = [*self._looks[-BEHIND_MAX:], now]
+        old = self._looks[0]
+        if behind is None or old.identity != now.identity or behind not in old.partitions:
+            return now
+        return TopicLook(now.identity, {**now.partitions, behind: old.partitions[behind]})
+
+    def set_up(self, topic: str) -> TopicSetUp:
+        """Whether it is compacted."""
+        self._world.effect("upstream.prepare")
+        policy = self._find().policy
+        return TopicSetUp("compact" in policy, "delete" in policy, -1)
+
+    def offsets_at(self, topic: str, numbers: list[int], moment_ms: int) -> dict[int, int]:
+        """A message has no time here."""
+        return {}
+
+    def still_has(self, topic: str, partition: int, offset: int, epoch: int) -> bool:
+        """By the epochs of the leaders."""
+        self._world.effect("upstream.check")
+        found = self._find()
+        return partition < len(found.logs) and found.logs[partition].has(offset, epoch)
+
+    def write_offsets(self, group: str, topic: str, at: Offsets) -> None:
+        """Note them."""
+        self._world.effect("upstream.release")
+        self.groups[group] = at
+        self._world.effect("upstream.released")
+
+
+def _look_at(topic: Topic, number: int) -> PartitionLook:
+    log = topic.logs[number]
+    return PartitionLook(log.earliest, topic.stable(number), log.high, log.epoch)
+
+
+class MessageReader:
+    """Reads the topic by its name, message by message. `row_of`: makes a row of a message at a partition and offset,
+    BadMessage if it cannot be read."""
+
+    def __init__(self, world: World, find: Callable[[], Topic], row_of: Callable[[int, int, Message], Any]) -> None:
+        self._world = world
+        self._find = find
+        self._row_of = row_of
+
+    def read(self, spans: Sequence[Span]) -> Frame:
+        """Evaluated late, span by span, and anything may happen between two of them."""
+
+        def evaluate() -> list[Row]:
+            found: list[Row] = []
+            for span in spans:
+                self._world.effect("upstream.rows.read")
+                self._refuse(span)
+                found += [self._row_of(span.partition, *each) for each in self._find().messages_in(span)]
+            return found
+
+        return evaluate
+
+    def _refuse(self, span: Span) -> None:
+        """As the connector does it: it reads all of the span, or fails."""
+        topic = self._find()
+        if span.partition >= len(topic.logs):
+            raise Unreadable(f"there is no partition {span.partition}")
+        log = topic.logs[span.partition]
+        if span.begin < log.earliest or span.end > log.high:
+            raise Unreadable(f"offsets of {span} are gone")
+        if span.end > topic.stable(span.partition):
+            self._world.seen["read past a transaction"] += 1
+            raise Unavailable("a transaction is open: there is no answer in time")
+
+
+def row_of_message(partition: int, offset: int, message: Message) -> Row:
+    """A row, as a replica that appends has it."""
+    if message.value == UNREADABLE:
+        raise BadMessage(f"partition {partition}, offset {offset} cannot be read")
+    return ((partition, offset), partition, offset, message.value)
+
+
+def row_that_is_kept(partition: int, offset: int, message: Message) -> Row:
+    """The same where bad messages are kept."""
+    if message.value == UNREADABLE:
+        return ((partition, offset), partition, offset, None)
+    return row_of_message(partition, offset, message)

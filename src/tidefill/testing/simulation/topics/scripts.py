@@ -1,0 +1,43 @@
+"""The script of a history of a topic."""
+
+from __future__ import annotations
+
+import random
+
+from tidefill.kafka.upstream import EARLIEST, LATEST
+from tidefill.testing.simulation.script import EFFECTS, FAULTS, Fault, Script, Setup, acts_of
+
+WRITE_EVERY = 12
+# What cannot happen to a topic, or says nothing of one.
+_LEFT_OUT = ("duplicate",)
+TOPIC_FAULTS: tuple[Fault, ...] = (
+    ("expire", 75, 8),
+    ("expire past", 6, 1),
+    ("lead", 60, 5),
+    ("cut", 10, 1),
+    ("grow", 30, 2),
+    ("compact", 40, 4),
+    ("unreadable", 6, 1),
+    ("recreate upstream", 10, 1),
+)
+
+
+def script_of_topic(seed: int) -> Script:
+    """The script of a seed."""
+    dice = random.Random(seed)
+    setup = Setup(
+        walk=(1, 2),
+        rows=dice.choice((0, 4, 30, 60, 90)),
+        rows_seed=dice.randrange(1 << 30),
+        parallelism=dice.choice((1, 2, 3, 4)),
+        chunk_rows=dice.choice((None, 1, 2, 3, 6)),
+        rate_limit=dice.choice((None, None, None, 20)),
+        stale=dice.randrange(2) == 0,
+        skew_s=dice.choice((0.0, 0.0, 3.0, -20.0, 90.0)),
+        topic=dice.choice(("delete", "delete", "compact")),
+        begin=dice.choice((EARLIEST, EARLIEST, LATEST)),
+    )
+    kept = [fault for fault in FAULTS if fault[0] not in _LEFT_OUT]
+    faults = [*kept, *(fault for fault in TOPIC_FAULTS if fault[0] != "compact" or setup.topic == "compact")]
+    writes = range(0, EFFECTS, WRITE_EVERY)
+    return Script(seed, setup, acts_of(dice, writes, faults, lambda kind: dice.randrange(EFFECTS)))
