@@ -247,11 +247,11 @@ class Simulation(Scripted):
             self.store.rows[self.job_id] = wish(job)
 
     def replace(self, number: int) -> None:
-        """CREATE OR REPLACE, with a query that can be walked as this one is."""
+        """CREATE OR REPLACE, with a query that can be walked as this one is, if there is one: a replica has none."""
         setup = self.setup
         others = [one for one in QUERIES if setup.walk in one.walks and (one.keys_only or not setup.postgres)]
-        job, query = self.store.rows.get(self.job_id), others[number % len(others)].name
-        if job is not None and not ends(job) and job.newest_definition != query:
+        job, query = self.store.rows.get(self.job_id), others[number % len(others)].name if others else ""
+        if query and job is not None and not ends(job) and job.newest_definition != query:
             self.world.tell("another query: %s", query)
             self.wanted = query
             self.wish(jobs.wish_replace(query, lambda settings: settings))
