@@ -46,7 +46,9 @@ FIRST_ROWS = {
         "(SELECT id, g FROM a ORDER BY g, id LIMIT 2) UNION ALL (SELECT id, y FROM b ORDER BY y DESC, id LIMIT 3)"
     ),
     "IN first rows": "SELECT id FROM b WHERE y NOT IN (SELECT DISTINCT g FROM a WHERE g >= 0 ORDER BY g LIMIT 2)",
-    "IN first rows, in SELECT": "SELECT id, g IN (SELECT y FROM b ORDER BY y DESC, id LIMIT 3) AS m FROM a",
+    "NOT IN first rows, under OR": (
+        "SELECT id FROM a WHERE x < 0 OR g NOT IN (SELECT y FROM b ORDER BY y DESC, id LIMIT 3)"
+    ),
 }
 
 EQUAL = {
