@@ -15,7 +15,7 @@ from tidefill.jobs.agreement import stands
 from tidefill.jobs.definitions import JobDefinition, ReplicaDefinition, RowViewDefinition, job_to_text
 from tidefill.jobs.graph import names_needed, names_read, newest_definition_of, published_definition_of
 from tidefill.jobs.lifecycle import Life
-from tidefill.jobs.namespace import attached, check_replaced, readers_of
+from tidefill.jobs.namespace import Replacement, attached, check_replaced, readers_of
 from tidefill.jobs.replacing import Shown, missed
 from tidefill.jobs.row import Job, Settings
 from tidefill.jobs.status import status_of
@@ -98,6 +98,12 @@ def test_a_resync_keeps_definition_and_source() -> None:
     assert (resynced.definition, resynced.published_definition) == (NEW, OLD), "a RESYNC of what is not live yet"
 
 
+def test_a_resync_of_what_was_never_built_still_waits_for_what_it_reads() -> None:
+    waiting = replace(begun(LIVE, NEW), wants_resync=True)
+    assert waiting.source == ""
+    assert generations.next_generation("third", "0-2")(waiting).source == "", "0-2 may be what is being replaced"
+
+
 def test_the_last_of_two_wishes_counts() -> None:
     wished = jobs.wish_replace(NEWER, keep)(jobs.wish_replace(NEW, keep)(LIVE))
     assert wished.newest_definition == NEWER
@@ -119,7 +125,7 @@ def test_what_was_never_live_shows_nothing() -> None:
     assert jobs.wish_cancel(filling).wants_end
 
 
-@pytest.mark.parametrize("life", sorted(set(Life) - {Life.CANCELLING, Life.DROPPED}, key=lambda life: life.value))
+@pytest.mark.parametrize("life", sorted(set(Life) - {Life.CANCELLING, Life.DROPPED}, key=str))
 def test_any_job_that_stays_takes_another_query(life: Life) -> None:
     new = begun(replace(LIVE, life=life), NEW)
     assert (new.life, new.definition, new.failure) == (Life.BACKFILLING, NEW, None)
@@ -176,23 +182,23 @@ def test_no_view_reads_itself() -> None:
     for below, path in (("v", "v reads v"), ("m", "v reads m reads v"), ("T", "v reads t reads m reads v")):
         wished = jobs.wish_replace(job_to_text(replace(ROWS, input=below)), keep)(base)
         with pytest.raises(UnsupportedQuery, match="would read itself") as refused:
-            check_replaced(wished, rows, names_needed, readers_of(wished, rows, names_needed))
+            check_replaced(wished, rows, Replacement((), names_needed, readers_of(wished, rows, names_needed)))
         assert refused.value.detail == f"{path}."
     both = jobs.wish_replace(job_to_text(replace(ROWS, input="other")), keep)(base)
     other = jobs.wish_replace(job_to_text(replace(ROWS, input="v")), keep)(row("other", 4))
     with pytest.raises(UnsupportedQuery, match="would read itself"):  # by two wishes that nobody has acted on
-        check_replaced(both, [other], names_needed, readers_of(both, [other], names_needed))
+        check_replaced(both, [other], Replacement((), names_needed, readers_of(both, [other], names_needed)))
 
 
 def test_readers_that_were_not_checked_are_noticed() -> None:
     base, reader = row("v", 1), row("r", 2, replace(ROWS, input="v"))
     wished = jobs.wish_replace(NEW.replace('"input": "v"', '"input": "w"'), keep)(base)
     checked = readers_of(base, [reader], names_needed)
-    check_replaced(wished, [reader], names_needed, checked)
-    check_replaced(wished, [], names_needed, checked)
+    check_replaced(wished, [reader], Replacement((), names_needed, checked))
+    check_replaced(wished, [], Replacement((), names_needed, checked))
     changed = jobs.wish_replace(job_to_text(replace(ROWS, sql="SELECT Id FROM v")), keep)(reader)
     for rows in ([changed], [reader, row("new", 3, replace(ROWS, input="v"))]):
         with pytest.raises(WrongState, match="meanwhile"):
-            check_replaced(wished, rows, names_needed, checked)
+            check_replaced(wished, rows, Replacement((), names_needed, checked))
     ending = jobs.wish_drop(row("new", 3, replace(ROWS, input="v")))
-    check_replaced(wished, [reader, ending], names_needed, checked)
+    check_replaced(wished, [reader, ending], Replacement((), names_needed, checked))

@@ -7,7 +7,7 @@ definition beside what readers see, as RESYNC does.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from tidefill.errors import InUse, NameTaken, TidefillError, WrongState
 from tidefill.jobs import row as jobs
 from tidefill.jobs.definitions import FullViewDefinition, Kind, LakeDefinition, job_from_text, job_to_text
 from tidefill.jobs.graph import Graph, definition_of, names_needed, names_read, newest_definition_of
-from tidefill.jobs.namespace import USERS_NAMED_MAX, Definitions, check_replaced, ends, readers_of
+from tidefill.jobs.namespace import USERS_NAMED_MAX, Definitions, Replacement, check_replaced, ends, readers_of
 from tidefill.jobs.plain_json import as_json
 from tidefill.jobs.replacing import Shown, missed
 from tidefill.jobs.row import Job as Row
@@ -102,13 +102,14 @@ class Creating:
 
     def replace(self, row: Row, explained: Explained, asked: Mapping[str, Any]) -> Row:
         """Give the view another query. Raises what stands against that, before anything is changed."""
-        checked = self.check_readers(row, explained)
+        readers = self.check_readers(row, explained)
         self._check_keys(explained.definition)
         settings = _settings_of_replaced(row, explained, asked)
         told = as_json(explanation(row.name, explained, settings(row.settings), with_sql=False))
         text = job_to_text(explained.definition)
         wish = jobs.wish_replace(text, settings)
-        made = self._store.replace(row.id, wish, explained.definition.tables, names_needed, checked, told)
+        replacement = Replacement(explained.definition.tables, names_needed, readers, told)
+        made = self._store.replace(row.id, wish, replacement)
         self._tell(made, explained)
         return made
 
@@ -119,30 +120,32 @@ class Creating:
         wished = replace(row, wanted_definition=job_to_text(explained.definition))
         readers = readers_of(row, rows, names_needed)
         others = [one for one in rows if one.id != row.id]
-        check_replaced(wished, others, names_needed, readers)
-        refused = dict[str, str]()
-        for reader in (one for one in others if one.id in readers):
-            why = self._why_not(reader, row, explained.definition)
-            refused |= {reader.name: why} if why else {}
-        if refused:
-            named = [f"{reader} ({why})" for reader, why in sorted(refused.items())[:USERS_NAMED_MAX]]
-            raise InUse(
-                f"{row.name} cannot have this query: others could not read it any more",
-                detail=f"They would miss: {'; '.join(named)}.",
-                hint="Keep what they read, or replace or drop them first.",
-            )
+        check_replaced(wished, others, Replacement((), names_needed, readers))
+        self._refuse_loss(row, explained.definition, [one for one in others if one.id in readers])
         self._check_mixtures(row, [replace(row, definition=job_to_text(explained.definition)), *others])
         return readers
 
-    def _why_not(self, reader: Row, row: Row, definition: LakeDefinition) -> str:
+    def _refuse_loss(self, row: Row, definition: LakeDefinition, readers: Sequence[Row]) -> None:
+        if not readers:
+            return
+        after = self._inputs.future(row.name, definition)
+        shown, will_show = self._shown(self._inputs.find((row.name,))), self._shown(after)
+        refused = {one.name: self._why_not(one, after, shown, will_show) for one in readers}
+        named = [f"{name} ({why})" for name, why in sorted(refused.items()) if why]
+        if named:
+            more = f"; and {len(named) - USERS_NAMED_MAX} more" if len(named) > USERS_NAMED_MAX else ""
+            raise InUse(
+                f"{row.name} cannot have this query: others could not read it any more",
+                detail=f"They would miss: {'; '.join(named[:USERS_NAMED_MAX])}{more}.",
+                hint="Keep what they read, or replace or drop them first.",
+            )
+
+    def _why_not(self, reader: Row, after: Input, shown: Shown, will_show: Shown) -> str:
         """What keeps the reader from going on, by its definition and by the one that it is to have; empty if nothing
         does."""
-        before = self._inputs.find((row.name,))
-        after = self._inputs.future(row.name, definition)
-        shown, will_show = self._shown(before), self._shown(after)
         for text in dict.fromkeys((reader.definition, reader.newest_definition)):
             of_reader = definition_of(replace(reader, definition=text))
-            why = missed(of_reader, row.name, shown, will_show)
+            why = missed(of_reader, after.name, shown, will_show)
             if why:
                 return why
             try:

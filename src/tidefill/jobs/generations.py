@@ -15,7 +15,8 @@ from tidefill.jobs.row import Job, happened
 
 def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], Job]:
     """RESYNC, CREATE OR REPLACE: the next generation with nothing of the old one but what is published. Its definition
-    is the one that is wanted, if there is one; what that reads, and so its `source`, is found out when it is begun."""
+    is the one that is wanted, if there is one. What that reads is found out when it is built, and so is the `source` of
+    a job whose generation was never built."""
 
     def begun(job: Job) -> Job:
         replaced = bool(job.wanted_definition)
@@ -27,7 +28,7 @@ def next_generation(generation_uuid: str, source: str = "") -> Callable[[Job], J
             shown_definition="" if shown == job.newest_definition else shown,
             generation=job.generation + 1,
             generation_uuid=generation_uuid,
-            source="" if replaced else source,
+            source="" if replaced or not job.source else source,
             wants_resync=False,
             wants_resume=False,
             anchor="",

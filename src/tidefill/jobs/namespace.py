@@ -116,18 +116,29 @@ def readers_of(job: Job, jobs: Iterable[Job], reads: NamesRead) -> dict[str, Def
     return {other.id: (other.definition, other.newest_definition) for other in found}
 
 
-def check_replaced(job: Job, jobs: Sequence[Job], reads: NamesRead, checked: Mapping[str, Definitions]) -> None:
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a wish for another definition comes with: the names that this `needs`, what EXPLAIN says of it (JSON), and
+    the readers that were `checked`, by id, for whether they can go on. `reads`: what each job reads or is to read."""
+
+    needs: Sequence[str]
+    reads: NamesRead
+    checked: Mapping[str, Definitions]
+    explained: str = ""
+
+
+def check_replaced(job: Job, jobs: Sequence[Job], told: Replacement) -> None:
     """Raise if the job cannot become this row, which has another wish: UnsupportedQuery if it would read itself,
     however far below; WrongState if a job reads it now that is not one of those that were `checked`."""
     rows = {name_key(name): row for row in (*jobs, job) for name in row.names()}
-    path = _path_back(job, rows, reads)
+    path = _path_back(job, rows, told.reads)
     if path:
         raise UnsupportedQuery(
             f"{job.name} would read itself",
             detail=" reads ".join(path) + ".",
             hint=f"Write the query over what {job.name} is made from, or create a view of another name.",
         )
-    unchecked = [one for one, known in readers_of(job, jobs, reads).items() if checked.get(one) != known]
+    unchecked = [one for one, known in readers_of(job, jobs, told.reads).items() if told.checked.get(one) != known]
     if unchecked:
         raise WrongState(f"a job that reads {job.name} was created or changed meanwhile", hint="Try again.")
 

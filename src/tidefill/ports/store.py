@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from tidefill.jobs.namespace import Definitions, NamesRead, Registered
+from tidefill.jobs.namespace import NamesRead, Registered, Replacement
 from tidefill.jobs.row import Job
 from tidefill.jobs.steps import DoneStep
 
@@ -29,17 +29,9 @@ class Store(Protocol):
         of its names, or none: NameTaken if somebody has one of them. `explained`: what EXPLAIN says of it (JSON), which
         is kept beside the row: it may be long, and nobody who runs the job needs it."""
 
-    def replace(
-        self,
-        job_id: str,
-        wish: Callable[[Job], Job],
-        needs: Sequence[str],
-        reads: NamesRead,
-        checked: Mapping[str, Definitions],
-        explained: str,
-    ) -> Job:
+    def replace(self, job_id: str, wish: Callable[[Job], Job], told: Replacement) -> Job:
         """Apply the wish for another definition, as `change` does, and keep what EXPLAIN says of that. Raises as
-        `create` does for what it `needs`, and as `namespace.check_replaced` does."""
+        `create` does for what it needs, and as `namespace.check_replaced` does."""
 
     def explained(self, job_id: str) -> str:
         """What EXPLAIN said when the job was created or replaced; empty if nobody kept it."""

@@ -21,9 +21,9 @@ import sqlalchemy as sa
 
 from tidefill.errors import StoreUnreadable, UnknownTable, WrongState
 from tidefill.jobs.namespace import (
-    Definitions,
     NamesRead,
     Registered,
+    Replacement,
     attached,
     check_free,
     check_needed,
@@ -153,23 +153,15 @@ class SqlStore:
             add_job(connection, job, explained)
             return job
 
-    def replace(
-        self,
-        job_id: str,
-        wish: Callable[[Job], Job],
-        needs: Sequence[str],
-        reads: NamesRead,
-        checked: Mapping[str, Definitions],
-        explained: str,
-    ) -> Job:
+    def replace(self, job_id: str, wish: Callable[[Job], Job], told: Replacement) -> Job:
         """Apply the wish for another definition; what EXPLAIN says of that takes the place of what it said before."""
         with self._writing() as connection:
-            for name in needs:
+            for name in told.needs:
                 check_needed(name, holder(connection, name))
             before = job_to_change(connection, job_id)
-            check_replaced(wish(before), [job for job in active_jobs(connection) if job.id != job_id], reads, checked)
+            check_replaced(wish(before), [job for job in active_jobs(connection) if job.id != job_id], told)
             after = changed(connection, before, wish)
-            explain(connection, job_id, explained)
+            explain(connection, job_id, told.explained)
             return after
 
     def join(self, job: Job, of: Sequence[str], explained: str) -> Job:

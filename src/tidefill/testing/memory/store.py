@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tidefill.errors import UnknownJob, UnknownTable
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.namespace import (
-    Definitions,
     Holder,
     NamesRead,
     Registered,
+    Replacement,
     attached,
     check_free,
     check_needed,
@@ -48,22 +48,14 @@ class MemoryStore:
         self._explained[job.id] = explained
         return job
 
-    def replace(
-        self,
-        job_id: str,
-        wish: Callable[[Job], Job],
-        needs: Sequence[str],
-        reads: NamesRead,
-        checked: Mapping[str, Definitions],
-        explained: str,
-    ) -> Job:
+    def replace(self, job_id: str, wish: Callable[[Job], Job], told: Replacement) -> Job:
         """Apply the wish for another definition."""
         self._effect("store.replace")
-        for name in needs:
+        for name in told.needs:
             check_needed(name, self._holder(name))
         after = wish(self._to_change(job_id))
-        check_replaced(after, [job for job in self._jobs_but(Life.DROPPED) if job.id != job_id], reads, checked)
-        self.rows[job_id], self._explained[job_id] = after, explained
+        check_replaced(after, [job for job in self._jobs_but(Life.DROPPED) if job.id != job_id], told)
+        self.rows[job_id], self._explained[job_id] = after, told.explained
         self._effect("store.replaced")
         return after
 

@@ -9,7 +9,7 @@ from functools import partial
 from tidefill.errors import InUse, NameTaken, UnknownJob, UnknownTable, UnsupportedQuery, WrongState
 from tidefill.jobs.generations import next_generation
 from tidefill.jobs.lifecycle import Life
-from tidefill.jobs.namespace import NamesRead
+from tidefill.jobs.namespace import NamesRead, Replacement
 from tidefill.jobs.row import Job, wish_cancel, wish_drop, wish_replace
 from tidefill.ports.store import Store
 from tidefill.testing.conformance.expecting import raised
@@ -72,7 +72,7 @@ def another_definition_is_wished_for_with_all_that_belongs_to_it(make_store: Mak
     for name in ("t", "u"):
         store.register(new_table(name))
     store.create(replace(new_job("a", "view"), definition="t"), ["t"], "of t")
-    wished = store.replace("a", _wish("u"), ["U"], _reads_twice, {}, "of u")
+    wished = store.replace("a", _wish("u"), Replacement(["U"], _reads_twice, {}, "of u"))
     assert (wished.definition, wished.wanted_definition, wished.settings.parallelism) == ("t", "u", 3)
     assert store.job("a") == wished
     assert store.explained("a") == "of u"
@@ -89,16 +89,20 @@ def a_definition_that_cannot_be_changes_nothing(make_store: MakeStore) -> None:
     below = store.create(replace(new_job("a", "below"), definition="t"), explained="of t")
     above = store.create(replace(new_job("b", "above"), definition="below"), ["below"])
     known = {"b": ("below", "below")}
-    raised(UnknownTable, lambda: store.replace("a", _wish("missing"), ["missing"], _reads_twice, known, "no"))
-    raised(UnsupportedQuery, lambda: store.replace("a", _wish("above"), ["above"], _reads_twice, known, "no"))
-    raised(WrongState, lambda: store.replace("a", _wish("u"), ["t"], _reads_twice, {}, "no"))
-    raised(UnknownJob, lambda: store.replace("c", _wish("u"), ["t"], _reads_twice, {}, "no"))
+    raised(
+        UnknownTable, lambda: store.replace("a", _wish("missing"), Replacement(["missing"], _reads_twice, known, "no"))
+    )
+    raised(
+        UnsupportedQuery, lambda: store.replace("a", _wish("above"), Replacement(["above"], _reads_twice, known, "no"))
+    )
+    raised(WrongState, lambda: store.replace("a", _wish("u"), Replacement(["t"], _reads_twice, {}, "no")))
+    raised(UnknownJob, lambda: store.replace("c", _wish("u"), Replacement(["t"], _reads_twice, {}, "no")))
     assert list(store.jobs()) == [above, below]
     assert store.explained("a") == "of t"
     store.change("a", wish_drop)
-    raised(WrongState, lambda: store.replace("b", _wish("below"), ["below"], _reads_twice, {}, "no"))
+    raised(WrongState, lambda: store.replace("b", _wish("below"), Replacement(["below"], _reads_twice, {}, "no")))
     store.change("a", with_life(Life.CANCELLING))
-    raised(WrongState, lambda: store.replace("a", _wish("t"), ["t"], _reads_twice, known, "no"))
+    raised(WrongState, lambda: store.replace("a", _wish("t"), Replacement(["t"], _reads_twice, known, "no")))
 
 
 def a_job_that_is_read_does_not_end(make_store: MakeStore) -> None:
