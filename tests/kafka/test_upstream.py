@@ -118,6 +118,19 @@ def test_where_it_begins_is_fixed_with_the_first_version(begin: str, expected: d
     assert upstream.rows([EVERYTHING], later) == [Span(0, expected[0], 12)]
 
 
+def test_a_time_may_lie_behind_an_open_transaction() -> None:
+    cluster = Cluster((0, 3, 9, 1), (0, 2, 6, 1))
+    upstream = upstream_of(cluster, "2026-11-18")
+    first = head(upstream)
+    assert first.point == Offsets.of({0: 3, 1: 2})
+    assert json.loads(first.carry)["begins"] == {"0": 4, "1": 6}, "in partition 1 all messages are older"
+    assert upstream.rows([EVERYTHING], first) == []
+    cluster.partitions = [(4, 9, 9, 1), (6, 8, 8, 1)]
+    second = head(upstream, first)
+    halves = upstream.read_changes(first, second, start(upstream.beyond(first)))
+    assert halves.added == [Span(0, 4, 9), Span(1, 6, 8)], "what is older does not count, and may expire"
+
+
 def test_a_stale_answer_for_one_partition_holds_up_no_other() -> None:
     cluster = Cluster((0, 5, 9, 1), (0, 5, 9, 1))
     upstream = upstream_of(cluster)

@@ -40,7 +40,7 @@ class Removers:
             "path": lambda job, resource: remove_made(self.place, resource.name, job.id),
             "slot": lambda job, resource: self.databases.remove(resource, job.id),
             "publication": lambda job, resource: self.databases.remove(resource, job.id),
-            "group": lambda job, resource: self.topics.remove(resource, job.id),
+            "group": lambda job, resource: self.topics.remove(resource, job),
             "view": self._remove_view,
             "index": self.indexes.remove,
             "staged": lambda job, resource: remove_staged(self.place, resource.name, job.id),

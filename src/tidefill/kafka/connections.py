@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidefill.errors import BadInput, InvalidSetting, NotOurs, RetryLater, TidefillError, Unavailable
 from tidefill.extras import with_extra
 from tidefill.jobs.definitions import TopicReplicaDefinition
+from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.kafka.messages import COLUMNS_HINT, JSON, KEEP, STOP, checked_format, columns_of, included
@@ -110,15 +111,19 @@ class Topics:
         """The end of the topic now, up to the first open transaction."""
         return self.server(definition.connection).look(definition.topic).stable
 
-    def remove(self, resource: Resource, job_id: str) -> None:
+    def remove(self, resource: Resource, job: Job) -> None:
         """Remove the consumer group of this job, if it is there. Unavailable while that cannot be done: it stays
-        listed. NotOurs if its name is not one that a job gives: then it is left."""
+        listed. NotOurs if its name is not one that a job gives: then it is left. With a job that ends, the groups of
+        all its generations go: a runner that slept through a RESYNC may have written that of an older one again."""
         connection, _, group = resource.name.partition("/")
-        if not re.fullmatch(rf"{PREFIX}{re.escape(job_id)}-[1-9][0-9]*", group):
+        if not re.fullmatch(rf"{PREFIX}{re.escape(job.id)}-[1-9][0-9]*", group):
             fact = f"the group {group} of {connection} is not removed"
-            raise NotOurs(fact, detail=f"Its name is not {PREFIX}{job_id}-<generation>.")
+            raise NotOurs(fact, detail=f"Its name is not {PREFIX}{job.id}-<generation>.")
+        server = self.server(connection)
         try:
-            self.server(connection).remove_group(group)
+            ended = job.life in (Life.CANCELLING, Life.DROPPED)
+            for each in server.groups(f"{PREFIX}{job.id}-") if ended else (group,):
+                server.remove_group(each)
         except RetryLater:
             raise
         except TidefillError as error:

@@ -133,15 +133,15 @@ class KafkaUpstream(Generic[F]):
             yield _version(self._seen.identity, head, epochs, _carried(self._at, "begins"))
 
     def _begins(self, seen: TopicLook) -> dict[int, int]:
-        """The first offset of each partition that counts. It is fixed with the first version, and travels with it."""
+        """The first offset of each partition that counts. It is fixed with the first version, and travels with it. What
+        is before a time may lie behind a transaction that is still open: then it lies above the version."""
         earliest = seen.earliest.by_partition
         if self._begin == EARLIEST:
             return earliest
         if self._begin == LATEST:
             return seen.stable.by_partition
         found = self._server.offsets_at(self._topic, sorted(seen.partitions), moment_ms(self._begin))
-        ends = seen.stable.by_partition
-        return {number: min(found.get(number, end), end) for number, end in ends.items()}
+        return {number: found.get(number, part.high) for number, part in seen.partitions.items()}
 
     def newest_from(self, base: str, number: int) -> None:
         """No version of it has a number."""
@@ -180,7 +180,7 @@ class KafkaUpstream(Generic[F]):
                 raise UpstreamReplaced(f"the topic {self._topic} has no partition {number} any more", hint=RESYNC)
             self._check_uncut(number, offset, epochs.get(number, 0), seen.partitions[number])
         for number, part in seen.partitions.items():
-            next_offset = _offsets(at).at(number)
+            next_offset = self._counted(at).at(number)
             if part.earliest > next_offset:
                 raise HistoryGone(
                     f"messages of the topic {self._topic} expired before they were taken in",
@@ -208,8 +208,12 @@ class KafkaUpstream(Generic[F]):
 
     # Changes: what came after a version.
 
+    def _counted(self, at: Version) -> Offsets:
+        """The next offset of each partition that counts."""
+        return _offsets(at).joined(Offsets.of(_carried(at, "begins")))
+
     def _after(self, after: Version, upto: Version, coverage: Coverage) -> list[Span]:
-        begins = _offsets(after).by_partition
+        begins = self._counted(after).by_partition
         return [span for part in covered_ranges(coverage) for span in spans.spans_in(part, _offsets(upto), begins)]
 
     def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:

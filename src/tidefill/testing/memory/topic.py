@@ -26,11 +26,12 @@ UNREADABLE = "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`key`: for compaction. A message of an open or aborted transaction cannot be read."""
+    """`key`: for compaction. A message of an open or aborted transaction cannot be read. `at_ms`: when it was sent."""
 
     key: object
     value: Any
     transaction: int = NO_TRANSACTION
+    at_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ class Log:
 @dataclass(slots=True)
 class Topic:
     """All partitions of one topic of one identity. `opened`: transactions that have not ended, and the first offset of
-    each partition in which they have a message."""
+    each partition in which they have a message. Each message is sent a millisecond after the one before."""
 
     identity: str
     logs: list[Log]
@@ -86,6 +87,7 @@ class Topic:
     aborted: set[int] = field(default_factory=set)
     transactions: int = NO_TRANSACTION
     policy: str = "delete"
+    sent: int = 0
 
     def grow(self) -> None:
         """A partition more."""
@@ -99,7 +101,8 @@ class Topic:
 
     def send(self, partition: int, key: object, value: object, transaction: int = NO_TRANSACTION) -> None:
         """One message."""
-        offset = self.logs[partition].append(Message(key, value, transaction))
+        self.sent += 1
+        offset = self.logs[partition].append(Message(key, value, transaction, self.sent))
         if transaction:
             self.opened[transaction].setdefault(partition, offset)
 
@@ -118,6 +121,12 @@ class Topic:
     def stable_ends(self) -> Offsets:
         """Of all partitions."""
         return Offsets.of({number: self.stable(number) for number in range(len(self.logs))})
+
+    def first_since(self, partition: int, moment_ms: int) -> int | None:
+        """The offset of the first message that is there and is not older."""
+        log = self.logs[partition]
+        since = (offset for offset, message in log.messages.items() if message.at_ms >= moment_ms)
+        return next((offset for offset in since if not log.is_gone(offset)), None)
 
     def expire(self, partition: int, before: int) -> None:
         """As retention does it."""
@@ -186,8 +195,10 @@ class Brokers:
         return TopicSetUp("compact" in policy, "delete" in policy, -1)
 
     def offsets_at(self, topic: str, numbers: list[int], moment_ms: int) -> dict[int, int]:
-        """A message has no time here."""
-        return {}
+        """By the time of each message that is there."""
+        self._world.effect("upstream.times")
+        found = {number: self._find().first_since(number, moment_ms) for number in numbers}
+        return {number: offset for number, offset in found.items() if offset is not None}
 
     def still_has(self, topic: str, partition: int, offset: int, epoch: int) -> bool:
         """By the epochs of the leaders."""

@@ -121,7 +121,7 @@ OF_TOPICS = (
     _plant(
         "old-epoch-kept",
         "an older answer takes the place of the epoch that is known",
-        ("I7 loud",), 0,
+        ("I7 loud",), 115,
         (upstream, "_newest", lambda known, told: dict(told)),
     ),
     _plant(

@@ -103,6 +103,7 @@ def recreate(sim: OfTopic, number: int) -> None:
     """Another topic under the same name, perhaps with the same ends."""
     old = sim.topic
     sim.make_topic(len(old.logs))
+    sim.topic.sent = old.sent
     for partition, log in enumerate(old.logs):
         for value in range(log.high if number % 2 else number % 5):
             sim.topic.send(partition, value, value)

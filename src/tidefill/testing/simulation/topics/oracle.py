@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from tidefill.core.version import Offsets, Version
 from tidefill.kafka.spans import Span
+from tidefill.kafka.upstream import EARLIEST, LATEST, moment_ms
 from tidefill.testing.memory.tables import Row, Table
 from tidefill.testing.memory.topic import Topic, row_that_is_kept
 from tidefill.testing.memory.world import Violation
@@ -71,7 +72,7 @@ class TopicCheckers(Checkers):
 
     find: Callable[[], Topic] = field(kw_only=True)
     told: Callable[[str], Iterable[str]] = field(kw_only=True)
-    latest: bool = False
+    begin: str = EARLIEST
     generations: dict[tuple[str, str], _Generation] = field(default_factory=dict)
 
     def covered(self, table: Table, after: Seen) -> None:
@@ -80,7 +81,8 @@ class TopicCheckers(Checkers):
         begins = carried(version, "begins")
         if after.state.step == 1:
             self.generations[table.identity, after.generation_uuid] = _Generation(begins)
-            self._begun_right(topic, begins)
+            if is_of(topic, version):
+                self._begun_right(topic, begins)
         generation = self.generations[table.identity, after.generation_uuid]
         if generation.stale:
             raise Violation("I7 loud", "went on after the topic was cut or made again")
@@ -92,9 +94,21 @@ class TopicCheckers(Checkers):
 
     def _begun_right(self, topic: Topic, begins: Mapping[int, int]) -> None:
         for number, begin in begins.items():
-            newest = topic.stable(number) if self.latest else topic.logs[number].earliest
-            if number < len(topic.logs) and begin > newest:
+            newest = self._newest_begin(topic, number)
+            if begin > newest:
                 raise Violation("I1 covered", f"begins at {begin} of partition {number}, where {newest} is there")
+            first = topic.logs[number].messages.get(begin)
+            if first is not None and self.begin not in (EARLIEST, LATEST) and first.at_ms < moment_ms(self.begin):
+                raise Violation("I1 covered", f"begins at {begin} of partition {number}, which is older")
+
+    def _newest_begin(self, topic: Topic, number: int) -> int:
+        """The begin of a partition may not lie behind this offset, now that there may be more messages."""
+        if self.begin == EARLIEST:
+            return topic.logs[number].earliest
+        if self.begin == LATEST:
+            return topic.stable(number)
+        since = topic.first_since(number, moment_ms(self.begin))
+        return topic.logs[number].high if since is None else since
 
     def _replayed(self, topic: Topic, generation: _Generation, table: Table, after: Seen) -> None:
         promised = {

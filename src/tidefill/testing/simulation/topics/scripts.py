@@ -8,6 +8,9 @@ from tidefill.kafka.upstream import EARLIEST, LATEST
 from tidefill.testing.simulation.script import EFFECTS, FAULTS, Fault, Script, Setup, acts_of
 
 WRITE_EVERY = 12
+LATER_MS = 20
+LATER = f"1970-01-01 00:00:00.{LATER_MS:03}"
+
 # What cannot happen to a topic, or says nothing of one.
 _LEFT_OUT = ("duplicate",)
 TOPIC_FAULTS: tuple[Fault, ...] = (
@@ -35,7 +38,7 @@ def script_of_topic(seed: int) -> Script:
         stale=dice.randrange(2) == 0,
         skew_s=dice.choice((0.0, 0.0, 3.0, -20.0, 90.0)),
         topic=dice.choice(("delete", "delete", "compact")),
-        begin=dice.choice((EARLIEST, EARLIEST, LATEST)),
+        begin=dice.choice((EARLIEST, EARLIEST, EARLIEST, LATEST, LATER)),
     )
     kept = [fault for fault in FAULTS if fault[0] not in _LEFT_OUT]
     faults = [*kept, *(fault for fault in TOPIC_FAULTS if fault[0] != "compact" or setup.topic == "compact")]

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tidefill.core.budget import Kept
 from tidefill.core.version import Version
+from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
-from tidefill.kafka.upstream import LATEST, KafkaUpstream
+from tidefill.kafka.upstream import KafkaUpstream
 from tidefill.ports.upstream import Upstream
 from tidefill.testing.memory.tables import Frame, Row
 from tidefill.testing.memory.topic import (
@@ -25,6 +26,7 @@ from tidefill.testing.simulation.checkers import Checkers
 from tidefill.testing.simulation.simulation import NAME, Simulation
 from tidefill.testing.simulation.topics.acts import EXCUSED_BY, OF_TOPIC, end_transaction, send_some
 from tidefill.testing.simulation.topics.oracle import TopicCheckers, carried, ends_of, is_of, replay
+from tidefill.testing.simulation.topics.scripts import LATER_MS
 
 AHEAD_MAX = 60
 PARTITIONS_FIRST = 3
@@ -44,10 +46,12 @@ class OfTopic(Simulation):
         self.brokers = Brokers(self.world, lambda: self.topic, self._behind)
         for number in range(len(rows) // 3):
             send_some(self.topic, self.setup.rows_seed + number)
+        self.topic.sent = max(self.topic.sent, LATER_MS)
 
     def make_topic(self, partitions: int) -> None:
-        """Another topic."""
-        self.topic = Topic(self.world.new_uuid(), [Log() for _ in range(partitions)], policy=self.setup.topic)
+        """Another topic. The time from which on a history reads is over when it begins."""
+        logs = [Log() for _ in range(partitions)]
+        self.topic = Topic(self.world.new_uuid(), logs, policy=self.setup.topic, sent=LATER_MS // 2)
 
     def _behind(self) -> int | None:
         """Not at the first version: what expired after an old leader's answer stops such a job, and RESYNC mends it."""
@@ -58,7 +62,7 @@ class OfTopic(Simulation):
         """A replay of the topic."""
         return TopicCheckers(
             self.query.make(), self.setup.walk, self.rows_at, find=lambda: self.topic, told=self._told,
-            latest=self.setup.begin == LATEST,
+            begin=self.setup.begin,
         )  # fmt: skip
 
     def _told(self, path: str) -> Iterator[str]:
@@ -98,11 +102,16 @@ class OfTopic(Simulation):
         return (row_that_is_kept if self.keeps_bad else row_of_message)(partition, offset, message)
 
     def remove(self, job: Job, resource: Resource) -> None:
-        """Also a group."""
-        if resource.kind == "group":
-            self.brokers.groups.pop(resource.name.partition("/")[2], None)
-        else:
+        """Also a group. With a job that ends, those of all its generations go, as the engine does it."""
+        if resource.kind != "group":
             super().remove(job, resource)
+            return
+        self.world.effect("resource.remove")
+        group, groups = resource.name.partition("/")[2], self.brokers.groups
+        if job.life in (Life.CANCELLING, Life.DROPPED):
+            group = group.rpartition("-")[0]
+        self.brokers.groups = {name: at for name, at in groups.items() if not f"{name}-".startswith(f"{group}-")}
+        self.world.effect("resource.removed")
 
     def kept_outside(self) -> Iterable[str]:
         """Groups."""
