@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.postgres.test_replica import Shop
 from tests.postgres.test_replica import shop as shop
 from tidefill.errors import JobFailed
 from tidefill.postgres.survey import PgTable
-from tidefill.postgres.types import mapped
+from tidefill.postgres.types import is_sent_as_logged, mapped
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "postgres-types.md"
 LINE = re.compile(r"^\| `([^`]+)` \| ([A-Z_]+(?:\(\d+, \d+\))?) \|", re.MULTILINE)
@@ -88,6 +89,18 @@ def types(postgres: Postgres) -> Any:
     postgres.execute("CREATE DOMAIN positive AS int CHECK (VALUE > 0)")
     yield
     postgres.execute("DROP DOMAIN positive CASCADE; DROP TYPE pair CASCADE; DROP TYPE mood CASCADE")
+
+
+def test_a_key_of_the_log_names_one_row(postgres: Postgres) -> None:
+    """Not where two texts are equal: there the rows tell the keys. (The server of the tests has no such collation.)"""
+    postgres.execute('CREATE TABLE keyed (a text, b varchar(9) COLLATE "C", c uuid, d int, e date, f int[], g bpchar)')
+    try:
+        columns = PgTable("public", "keyed", "", "").survey(postgres.owner).columns
+        assert [column.name for column in columns if is_sent_as_logged(column)] == ["a", "b", "c", "d"]
+        assert all(column.deterministic for column in columns)
+        assert not is_sent_as_logged(replace(columns[0], deterministic=False))
+    finally:
+        postgres.execute("DROP TABLE keyed")
 
 
 def test_every_value_arrives_as_it_was(shop: Shop, types: None) -> None:

@@ -76,7 +76,9 @@ SELECT json_build_object(
         OR (SELECT d.typdefault IS NOT NULL FROM pg_type d WHERE d.oid = a.atttypid),
       a.xmin::text || coalesce((SELECT md5(pg_get_expr(d.adbin, d.adrelid)) FROM pg_attrdef d
         WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''), ''),
-      a.attgenerated <> '') ORDER BY a.attnum)
+      a.attgenerated <> '',
+      a.attcollation = 0 OR (SELECT co.collisdeterministic FROM pg_collation co WHERE co.oid = a.attcollation)
+    ) ORDER BY a.attnum)
     FROM pg_attribute a
     JOIN base ON base.attnum = a.attnum JOIN pg_type t ON t.oid = base.type AND t.typtype <> 'd'
     WHERE a.attrelid = root.oid AND a.attnum > 0 AND NOT a.attisdropped),

@@ -28,7 +28,7 @@ class PgColumn:
     """A column as the catalog has it. `base`: the name of its type, below any domain; `kind`: pg_type.typtype of that,
     or `a` for an array. `typmod`: of the type or the domain. `bytewise`: whether its collation compares bytes.
     `has_default`: rows that were there before it may have a value in it. `mark`: another text whenever the column was
-    altered. `generated`: computed by the server."""
+    altered. `generated`: computed by the server. `deterministic`: whether texts are equal only if their bytes are."""
 
     number: int
     name: str
@@ -41,6 +41,7 @@ class PgColumn:
     has_default: bool
     mark: str
     generated: bool
+    deterministic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,9 @@ _AS_LOGGED = frozenset({"int2", "int4", "int8", "text", "varchar", "uuid"})
 
 
 def is_sent_as_logged(column: PgColumn) -> bool:
-    """Whether the log writes a value of a key as it is sent to Spark."""
-    return column.kind != "a" and column.base in _AS_LOGGED
+    """Whether the log writes a value of a key as it is sent to Spark, and one row has one key. (Where 'a' equals 'A', a
+    row has both.)"""
+    return column.kind != "a" and column.base in _AS_LOGGED and column.deterministic
 
 
 def is_text(column: PgColumn) -> bool:
