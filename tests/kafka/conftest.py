@@ -19,11 +19,7 @@ def kafka() -> Iterator[Kafka]:
     from tests.kafka.harness import Kafka
     from tidefill.local.kafka import local_kafka
 
-    soon = {
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-        "log.cleaner.backoff.ms": "200",
-    }
-    with local_kafka(soon) as broker:
+    with local_kafka({"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}) as broker:
         yield Kafka(broker)
 
 

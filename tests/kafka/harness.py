@@ -7,11 +7,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql import SparkSession
 
@@ -93,21 +93,6 @@ class Kafka:
             producer.produce(topic, value, partition=partition)
         assert producer.flush(DEADLINE_S) == 0
         return producer
-
-    def left(self, topic: str, partition: int = 0) -> list[int]:
-        """The offsets of the messages that are there."""
-        settings = {**self.settings, "group.id": "left", "enable.partition.eof": True, "log_level": 0}
-        found: list[int] = []
-        with closing(Consumer(settings)) as consumer:
-            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-            while True:
-                message = consumer.poll(DEADLINE_S)
-                assert message is not None, "no answer"
-                error = message.error()
-                if error is not None:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    return found
-                found.append(message.offset() or 0)
 
     def groups(self) -> list[str]:
         return self.server.groups("tidefill-")
