@@ -137,7 +137,7 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT id, (SELECT y FROM b) AS m FROM a", UnsupportedQuery, "subquery for a value is not an aggregate"),
     ("SELECT id, (SELECT max(y) FROM b WHERE b.y < a.g) AS m FROM a", UnsupportedQuery, "by more than equalities"),
     ("SELECT g, count(*) AS n, (SELECT max(y) FROM b) AS m FROM a GROUP BY g", UnsupportedQuery, "beside groups"),
-    ("SELECT id, (id, g) IN (SELECT aid, y FROM b) AS m FROM a", UnsupportedQuery, "IN of several columns"),
+    ("SELECT id, (id, g) NOT IN (SELECT aid, y FROM b) AS m FROM a", UnsupportedQuery, "NOT IN of several columns"),
     ("SELECT id, g + 1 IN (SELECT y FROM b) AS m FROM a", UnsupportedQuery, "by more than equalities"),
     ("SELECT id FROM a JOIN b ON a.id = b.aid", BadSql, "ambiguous"),
     ("SELECT 1 AS x", UnsupportedQuery, "reads no table"),
