@@ -24,6 +24,7 @@ EVERY_DAY = {
 }
 
 
+@pytest.mark.full
 def test_they_stay_fresh_while_they_are_filled_and_after(spark: SparkSession, tmp_path: Path) -> None:
     # R16, R29, R30, R41
     lake = Lake(spark, tmp_path, random.Random(5))
