@@ -104,7 +104,7 @@ def test_every_query_is_kept_by_changes(engine: Engine) -> None:
     assert refused == {}
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.parametrize("part", PARTS)
 def test_every_query_stays_fresh_from_its_first_row(part: str, engine: Engine, house: House) -> None:
     names = PARTS[part]
