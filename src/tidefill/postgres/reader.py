@@ -22,7 +22,7 @@ from tidefill.spark.faults import translated
 from tidefill.spark.jars import jars_of_postgres
 from tidefill.spark.local_rows import as_frame
 
-_AS_LOGGED = {"SMALLINT": ShortType(), "INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
+_TYPES = {"SMALLINT": ShortType(), "INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
 FETCH_ROWS = 10_000  # without a number the driver forgets the snapshot, and reads all rows at once
 
 
@@ -79,7 +79,7 @@ class SparkReader:
 
     def constants(self, columns: Sequence[PgColumn], rows: Sequence[Key]) -> DataFrame:
         """No server is asked."""
-        fields = [StructField(column.name, _AS_LOGGED[mapped(column).becomes]) for column in columns]
+        fields = [StructField(column.name, _TYPES[mapped(column).becomes]) for column in columns]
         values = [pa.array([row.values[place] for row in rows]) for place in range(len(fields))]
         return as_frame(self._spark, pa.table(values, [field.name for field in fields]), StructType(fields))
 

@@ -73,7 +73,8 @@ class Reporting:
             self._rows.change(job, lambda row: replace(row, **waits, progress=self._now(row, lag)))
 
     def notify(self, job: Job, active: Remembered) -> None:
-        """Say once what a person should know. It counts as said when the store has it: a step comes after it."""
+        """Write each notice of the machine among the job's events, once. A notice counts as told only after the store
+        has taken it: if the store gives no answer, the next turn writes the notice again."""
         for notice in active.machine.standing().notices:
             if notice not in active.told:
                 self._rows.event_once(job, notice)

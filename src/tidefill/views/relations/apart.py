@@ -12,16 +12,8 @@ from tidefill.views.relations.texts import HIDDEN, Expr
 _NEGATED = "tidefill_negated"
 
 
-def judged(tree: Expr) -> Expr:
-    """The expression with a mark on each IN that is asked under NOT. (Spark gives false where IN is unknown, and where
-    NOT IN is; and it moves NOT down through AND and OR first.)"""
-    tree = tree.copy()
-    for node in filter(_is_in_query, tree.find_all(exp.In)):
-        node.meta[_NEGATED] = _under_not(node, tree)
-    return tree
-
-
 def _under_not(node: exp.Expr, tree: Expr) -> bool:
+    """Whether Spark asks for the opposite of this part of the expression: it moves NOT down through AND and OR."""
     around = None if node is tree else node.parent
     turned = _turned(around)
     if around is None or turned is None:
@@ -45,7 +37,8 @@ def _turned(around: exp.Expr | None) -> bool | None:
 
 
 def is_negated(node: Expr) -> bool:
-    """Whether IN is asked under NOT."""
+    """Whether IN, which `apart` took out, was asked under NOT. (Spark gives false where IN is unknown, and where NOT IN
+    is.)"""
     return bool(node.meta.get(_NEGATED))
 
 
@@ -60,7 +53,10 @@ def apart(tree: Expr, taken: int) -> tuple[Expr, dict[str, exp.Expr]]:
         queries[f"{HIDDEN}subquery{taken + len(queries)}"] = inside(node)
         return exp.Placeholder(this=list(queries)[-1])
 
-    return tree.copy().transform(name), queries
+    tree = tree.copy()
+    for node in filter(_is_in_query, tree.find_all(exp.In)):
+        node.meta[_NEGATED] = _under_not(node, tree)
+    return tree.transform(name), queries
 
 
 def filled(tree: Expr, values: Mapping[str, Expr]) -> Expr:

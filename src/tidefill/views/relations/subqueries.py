@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tidefill.errors import BadSql
 from tidefill.views.relations import keys
-from tidefill.views.relations.apart import apart, filled, inside, is_negated, judged
+from tidefill.views.relations.apart import apart, filled, inside, is_negated
 from tidefill.views.relations.copies import Copy
 from tidefill.views.relations.expressions import expression_of, items_of
 from tidefill.views.relations.folding import Folded, counts, has_aggregates
@@ -132,7 +132,7 @@ class Subqueries:
     ) -> tuple[Relation, Expr]:
         """The relation joined with the subqueries in the expression, and the expression with names in their place,
         under which `values` has what they stand for."""
-        replaced, queries = apart(judged(tree), len(values))
+        replaced, queries = apart(tree, len(values))
         for name, query in queries.items():
             if isinstance(query, exp.Exists | exp.In):
                 relation, values[name] = self._mark(relation, scope, query, env)
