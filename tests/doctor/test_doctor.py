@@ -145,11 +145,14 @@ def test_a_python_that_does_not_fit(config: Config, environ: dict[str, str], mon
 
 
 def test_a_package_that_does_not_fit(config: Config, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(config, environ, "sqlglotc") == []
     monkeypatch.setattr(installed, "version", lambda package: "3.5.0" if package == "pyspark" else "4.4.0")
     (finding,) = found(config, environ, "pyspark")
     assert (finding.verdict, finding.remedy) == (Verdict.WARNING, "pip install 'tidefill[spark]'")
     assert finding.fact.startswith("3.5.0, but it should be ")
     assert found(config, environ, "delta-spark")[0].verdict is Verdict.OK
+    (compiled,) = found(config, environ, "sqlglotc")
+    assert (compiled.verdict, compiled.remedy) == (Verdict.BAD, "pip uninstall sqlglotc")
 
 
 @pytest.mark.parametrize(

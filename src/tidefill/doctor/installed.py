@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +25,7 @@ PACKAGES = {  # and the module that each brings
     "pyarrow": "pyarrow",
     "sqlglot": "sqlglot",
 }
+COMPILED = "sqlglotc"  # nothing can be derived from classes of sqlglot where it is installed
 JAVA_MIN = 17
 JAVA_MODULE = "jdk.incubator.vector"
 JAVA_S_MAX = 10  # it answers within a second; a stuck one must not keep the other findings back
@@ -55,6 +57,9 @@ def check_packages(case: Case) -> Iterator[Finding]:
     """Whether each package is there, in a release that is known to work."""
     for package, module in PACKAGES.items():
         yield _package(package, module)
+    with suppress(PackageNotFoundError):
+        release = version(COMPILED)
+        yield Finding(COMPILED, Verdict.BAD, f"{release}; sqlglot has to be in Python", f"pip uninstall {COMPILED}")
 
 
 def _package(package: str, module: str) -> Finding:

@@ -20,7 +20,7 @@ from tidefill.errors import BadSql, UnsupportedQuery
 from tidefill.spark.derive_view import statement
 from tidefill.spark.names import HIDDEN, quoted
 from tidefill.views.plan.plan import Analyze, ViewPlan, compile_view
-from tidefill.views.reading.dialect import Verbatim, spellings
+from tidefill.views.reading.dialect import Verbatim, require_interpreted, spellings
 from tidefill.views.reading.functions import without_clauses
 from tidefill.views.reading.lexer import UNREADABLE, read
 from tidefill.views.reading.names import own_names
@@ -88,7 +88,8 @@ def _columns(known: Known) -> TableColumns:
 
 
 def parsed(text: str) -> exp.Expr:
-    """The query as a tree. Raises BadSql or UnsupportedQuery."""
+    """The query as a tree. Raises BadSql or UnsupportedQuery; BadInput if sqlglot cannot be extended."""
+    require_interpreted()
     try:
         return sqlglot.parse_one(text.rstrip().rstrip(";"), read=Verbatim)
     except UNREADABLE as error:

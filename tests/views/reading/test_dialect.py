@@ -6,7 +6,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from tidefill.views.reading.dialect import Verbatim, spellings
+from tidefill.errors import BadInput
+from tidefill.views.reading.dialect import Verbatim, require_interpreted, spellings
 from tidefill.views.reading.lexer import DIALECT
 
 
@@ -61,3 +62,16 @@ def test_a_query_is_written_as_it_was_read(sql: str) -> None:
 def test_values_may_have_been_in_parentheses() -> None:
     tree = sqlglot.parse_one("SELECT k FROM (VALUES (1)) AS v (k)", read=Verbatim)
     assert list(spellings(tree)) == ["SELECT k FROM VALUES (1) AS v(k)", "SELECT k FROM (VALUES (1)) AS v(k)"]
+
+
+def test_a_compiled_sqlglot_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lets a class be derived, and refuses to make an object of it."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise TypeError("interpreted classes cannot inherit from compiled")
+
+    require_interpreted.__wrapped__()
+    monkeypatch.setattr(Verbatim.Parser, "__init__", refuse)
+    with pytest.raises(BadInput) as refused:
+        require_interpreted.__wrapped__()
+    assert "uninstall sqlglotc" in (refused.value.hint or "")

@@ -9,6 +9,7 @@ the two mean the same. For the same reason QUALIFY and `<=>` are written as they
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
+from tidefill.errors import BadInput
 from tidefill.views.relations.windows import ONLY_OVER
 
 _KNOWN: tuple[type[exp.Func], ...] = (
@@ -67,6 +69,20 @@ class _Wrapping(Verbatim):
         """The same, but for that."""
 
         WRAP_DERIVED_VALUES = True
+
+
+@cache
+def require_interpreted() -> None:
+    """BadInput if sqlglot's classes are compiled: Python refuses to make an object of a class that extends one of them,
+    and this dialect extends three."""
+    try:
+        Verbatim().parser()
+    except TypeError as error:
+        raise BadInput(
+            "the compiled sqlglot that is installed cannot be extended",
+            detail=f"sqlglotc: {error}",
+            hint="pip uninstall sqlglotc (sqlglot itself stays, in Python)",
+        ) from error
 
 
 def spellings(tree: exp.Expr) -> Iterator[str]:
