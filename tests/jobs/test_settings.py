@@ -6,6 +6,7 @@ import pytest
 
 from tests.jobs.test_definitions import FULL, INDEX, JOIN, ORDERS, REPLICA, VIEW
 from tidefill.errors import InvalidSetting
+from tidefill.jobs.definitions import IndexesDefinition
 from tidefill.jobs.row import Settings
 from tidefill.jobs.settings import (
     OF_INDEX,
@@ -66,10 +67,11 @@ def test_what_cannot_be_changed_of_an_index() -> None:
         changed_settings(Settings(), {"sort": "quick"})
     with pytest.raises(InvalidSetting, match="when an index is created"):
         check_altered(INDEX, Settings(sort="spark"), {"sort": "server"})
-    check_altered(INDEX, Settings(sort="spark"), {"parallelism": 2})
-    for sort in ("", "server"):
-        with pytest.raises(InvalidSetting, match="parallelism is for indexes with sort = spark"):
-            check_altered(INDEX, Settings(sort=sort), {"parallelism": 2})
+    for sort in ("spark", "server"):
+        check_altered(INDEX, Settings(sort=sort), {"parallelism": 2})
+    several = IndexesDefinition("t", "shop", ("a", "b"), (INDEX, INDEX))
+    with pytest.raises(InvalidSetting, match="parallelism is for a job with one index"):
+        check_altered(several, Settings(sort="server"), {"parallelism": 2})
 
 
 @pytest.mark.parametrize(("given", "limit"), [("1 GB", 1 << 30), (4096, 4096), (None, None)])

@@ -31,7 +31,7 @@ from tidefill.jobs.row import Job, Settings, name_key
 from tidefill.jobs.settings import (
     BY_SPARK,
     changed_settings,
-    check_parallelism,
+    check_several,
     check_use,
     check_use_of_index,
     sort_asked,
@@ -54,6 +54,9 @@ SERVER = "server"
 TASKS = 4
 """How many chunks are read, and ranges loaded, at a time through Spark, if nobody says: more than a small server likes
 to serve beside its writers would not be faster."""
+
+SESSIONS = 2
+"""How many chunks the server fills at a time, if nobody says: as many as it uses to build a key by its own default."""
 
 WORDS = ("columns", "unique", "include", "where", "nulls_not_distinct")
 IndexWords: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -120,9 +123,7 @@ class IndexJobs:
     def explain(self, name: str, on: str, wish: IndexWish, settings: Mapping[str, Any]) -> ExplainedIndex:
         """What CREATE would make on a server. Raises the first reason why it cannot be made."""
         _check_settings(settings)
-        explained = self._indexes.explain(name, on, wish, sort_asked(settings))
-        check_parallelism(explained.sorting.sort.value, settings)
-        return explained
+        return self._indexes.explain(name, on, wish, sort_asked(settings))
 
     def wish_of_several(self, on: str, indexes: IndexWords, method: str) -> IndexesWish:
         """What a user asks for. Raises BadInput if the table is not of a connection, or a word is none of an index."""
@@ -144,9 +145,8 @@ class IndexJobs:
     def explain_several(self, name: str, on: str, wish: IndexesWish, settings: Mapping[str, Any]) -> ExplainedIndexes:
         """What CREATE would make. Raises the first reason why one of them cannot be made."""
         _check_settings(settings)
-        explained = self._indexes.explain_several(name, on, wish.indexes, sort_asked(settings))
-        check_parallelism(explained.sorting.sort.value, settings)
-        return explained
+        check_several(settings)
+        return self._indexes.explain_several(name, on, wish.indexes, sort_asked(settings))
 
     def begin_deferred(self, on: str) -> Job | None:
         """The job that makes all indexes of the table that were deferred; None if there are none. Several of them go
@@ -159,7 +159,7 @@ class IndexJobs:
         names = tuple(name for row in rows for name in (row.part_names or (row.name,)))
         indexes = tuple(one for definition in definitions for one in _each(definition))
         definition = IndexesDefinition(source.name, source.connection, names, indexes)
-        settings = replace(rows[0].settings, deferred=False, sort=SERVER)
+        settings = replace(rows[0].settings, deferred=False, sort=SERVER, parallelism=1)
         job = Job(uuid.uuid4().hex, self._free_name(source.table), job_to_text(definition), settings=settings)
         explained = {"name": job.name, "kind": "indexes", "on": source.name, "indexes": list(names)}
         return self._store.join(replace(job, part_names=names), [row.id for row in rows], json.dumps(explained))
@@ -177,10 +177,10 @@ class IndexJobs:
 
     def create(self, explained: ExplainedIndex | ExplainedIndexes, settings: Mapping[str, Any]) -> tuple[Job, bool]:
         """The job's row, and whether it is a new one."""
-        sort = explained.sorting.sort.value
-        usual = Settings(parallelism=TASKS if sort in BY_SPARK else 1)
-        asked, definition = replace(changed_settings(usual, settings), sort=sort), explained.definition
+        sort, definition = explained.sorting.sort.value, explained.definition
         parts = definition.names if isinstance(definition, IndexesDefinition) else ()
+        usual = Settings(parallelism=1 if parts else TASKS if sort in BY_SPARK else SESSIONS)
+        asked = replace(changed_settings(usual, settings), sort=sort)
         row = Job(uuid.uuid4().hex, explained.name, job_to_text(definition), settings=asked, part_names=parts)
         made = self._store.create(row, (), json.dumps(explained.document(), sort_keys=True))
         return made, made.id == row.id

@@ -169,14 +169,14 @@ def check_altered(definition: JobDefinition, before: Settings, asked: Mapping[st
     check_use(definition, asked)
     if "sort" in asked:
         raise InvalidSetting("sort is chosen when an index is created", hint="Drop the index, and create it again.")
-    if isinstance(definition, (IndexDefinition, IndexesDefinition)):
-        check_parallelism(before.sort, asked)
+    if isinstance(definition, IndexesDefinition):
+        check_several(asked)
 
 
-def check_parallelism(sort: str, asked: Iterable[str]) -> None:
-    """InvalidSetting for `parallelism` of an index that one session of the server fills."""
-    if "parallelism" in asked and sort not in BY_SPARK:
-        raise InvalidSetting("parallelism is for indexes with sort = spark", hint="Leave it out.")
+def check_several(asked: Iterable[str]) -> None:
+    """InvalidSetting for `parallelism` of several indexes: one session fills them all from one scan."""
+    if "parallelism" in asked:
+        raise InvalidSetting("parallelism is for a job with one index", hint="Leave it out.")
 
 
 def is_full(refresh: str) -> bool:

@@ -390,8 +390,7 @@ def _set(status: Status, on_server: bool) -> Iterator[tuple[str, object]]:
     """`on_server`: it is an index on a server."""
     settings = status.settings
     by_spark = settings.sort in BY_SPARK
-    if by_spark or not on_server:
-        yield "parallelism", settings.parallelism
+    yield "parallelism", settings.parallelism
     yield "rate_limit", "NONE" if settings.rate_limit is None else settings.rate_limit
     usual = "50,000, or 5,000 of initput" if on_server else "by the time that one takes"
     usual = "250,000" if by_spark else usual

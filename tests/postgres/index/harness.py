@@ -74,13 +74,13 @@ class Indexed:
 
     @classmethod
     def taken_over(
-        cls, url: str, shape: Shape, fence: int, method: Method, chunk_rows: int, through: Through | None = None
+        cls, url: str, shape: Shape, fence: int, method: Method, settings: Settings, through: Through | None = None
     ) -> Indexed:
         """A runner in another process, of an index that is there."""
         index = cls.__new__(cls)
         index.through = through
         index.name, index.url, index.method, index.fence, index._opened = shape.table, url, method, fence, []
-        index.shape, index.settings = shape, Settings(chunk_rows=chunk_rows)
+        index.shape, index.settings = shape, settings
         index._take()
         return index
 
@@ -187,9 +187,10 @@ class Indexed:
     def another_machine(self) -> IndexMachine:
         """A machine with a session of its own, and the same fence."""
         session = IndexSession(PostgresServer("shop", self.url), self.shape, self.fence)
-        self._opened.append(session)
         spark = None if self.through is None else self.through(session)
-        return IndexMachine(session, SystemClock(), Resource("index", "x"), self.method, lambda: 1, spark=spark)
+        machine = IndexMachine(session, SystemClock(), Resource("index", "x"), self.method, lambda: 1, spark=spark)
+        self._opened.append(machine)
+        return machine
 
     @staticmethod
     def at_once(works: Sequence[Callable[[], object]]) -> list[object]:

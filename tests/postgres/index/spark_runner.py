@@ -22,6 +22,7 @@ def main(words: str) -> int:
     from tidefill.indexes.shape import shape_from_text
     from tidefill.indexes.sorting import Sort
     from tidefill.indexes.states import Method
+    from tidefill.jobs.row import Settings
     from tidefill.postgres.index.session import IndexSession
     from tidefill.postgres.index.spark_sort import SparkSort
     from tidefill.spark.start import remote_session
@@ -35,7 +36,8 @@ def main(words: str) -> int:
         return SparkSort(lambda: spark, session._server, told["folder"], lambda: None, Sort.SPARK, lambda: rows)
 
     shape = shape_from_text(told["shape"])
-    index = Indexed.taken_over(told["url"], shape, told["fence"], Method.BULK, told["chunk_rows"], through)
+    settings = Settings(chunk_rows=told["chunk_rows"])
+    index = Indexed.taken_over(told["url"], shape, told["fence"], Method.BULK, settings, through)
     return build(index)
 
 

@@ -12,6 +12,7 @@ from tidefill.errors import Fenced, NotYet, Unavailable
 from tidefill.indexes import next_action
 from tidefill.indexes.shape import shape_from_text
 from tidefill.indexes.states import Method
+from tidefill.jobs.row import Settings
 from tidefill.postgres.index import machine
 
 LOST = 3
@@ -23,7 +24,8 @@ def main(words: str) -> int:
     next_action.LOCK_TRIES, machine.LOG_ROWS_MAX = told["lock_tries"], told["log_rows_max"]
     shape = shape_from_text(told["shape"])
     try:
-        index = Indexed.taken_over(told["url"], shape, told["fence"], Method(told["method"]), told["chunk_rows"])
+        settings = Settings(chunk_rows=told["chunk_rows"], parallelism=2)
+        index = Indexed.taken_over(told["url"], shape, told["fence"], Method(told["method"]), settings)
         print("begun", flush=True)
         return build(index)
     except (Fenced, Unavailable) as error:

@@ -285,15 +285,15 @@ def test_a_runner_that_hangs_in_a_transaction_is_taken_over(indexed: Make) -> No
 def test_the_checkpoint_comes_first(indexed: Make, monkeypatch: pytest.MonkeyPatch, holds: bool) -> None:
     index = indexed(ROWS, unique=False)
     index.run_before(FillChunk)
-    control, done = index.truth.control, index.truth.filled
+    control, chunk = index.truth.control, filling.next_chunk(index.session, index.truth.filled, 100)
     assert control is not None
     index.turn()
     if holds:
         with pytest.raises(CommitConflict):
-            filling.fill_chunk(index.session, control, done, 100)
+            filling.fill_chunk(index.session, control, chunk)
     else:
-        monkeypatch.setattr(filling, "_checkpoint", lambda *words: None)
-        filling.fill_chunk(index.session, control, done, 100)
+        monkeypatch.setattr(filling, "note", lambda *words: None)
+        filling.fill_chunk(index.session, control, chunk)
     assert (index.differences() == []) is holds
 
 

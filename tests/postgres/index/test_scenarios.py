@@ -95,7 +95,7 @@ class Died(Exception):
     """A runner that ends at this line."""
 
 
-@pytest.mark.parametrize(("method", "line"), [(Method.BULK, "_count"), (Method.INITPUT, "_checkpoint")])
+@pytest.mark.parametrize(("method", "line"), [(Method.BULK, "_count"), (Method.INITPUT, "note")])
 def test_a_runner_dies_before_its_checkpoint(
     indexed: Make, monkeypatch: pytest.MonkeyPatch, method: Method, line: str
 ) -> None:  # C8
@@ -205,9 +205,9 @@ def test_a_batch_that_meets_a_lock_is_halved(indexed: Make, monkeypatch: pytest.
     sizes = list[int]()
     right = filling.upper_bound
 
-    def counted(session: Any, done: Any, rows: int) -> Any:
+    def counted(session: Any, after: Any, rows: int, within: Any = None) -> Any:
         sizes.append(rows)
-        return right(session, done, rows)
+        return right(session, after, rows, within)
 
     monkeypatch.setattr(filling, "upper_bound", counted)
     monkeypatch.setattr(filling, "BATCH_LOCK_MS", 10)
@@ -219,9 +219,9 @@ def test_a_batch_that_meets_a_lock_is_halved(indexed: Make, monkeypatch: pytest.
         index.until(lambda: sizes[-1:] == [1])
         index.until(lambda: index.waits_for(writer.info.backend_pid))
         writer.execute("COMMIT")
-    assert sizes == [8, 4, 2, 1]
+    assert sizes[:5] == [8, 4, 2, 1, 2]
     index.run()
-    assert sizes[4:8] == [1, 2, 4, 8]
+    assert sizes[4:7] == [2, 4, 8]
     assert index.differences() == []
 
 

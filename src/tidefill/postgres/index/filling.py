@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import errors
@@ -30,12 +30,17 @@ PUT_ROWS = 5000
 """Rows of one batch of initput: a writer that meets one of its entries waits until the batch is committed."""
 
 
+PLANNED = "planned"
+"""Checkpoints of this kind are of chunks that have bounds, and are filled or not. Those of the kind "" are filled."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filled:
     """How far the fill is. `upto`: the primary key of the last row, as texts; None before the first chunk. `batch`: how
     many rows a batch of initput had, if it had to be made smaller because of a writer's lock. `blocked`: how many
-    sessions waited for the locks of the last chunk when it ended. Of a fill through Spark: `is_read`: all rows are
-    staged; `left`: the ranges that are not loaded yet; `loaded`: the rows of those that are."""
+    sessions waited for the locks of the last chunk when it ended. `left`: the numbers of the chunks before `upto` that
+    are not filled yet; of a fill through Spark, of the ranges that are not loaded yet. Of a fill through Spark alone:
+    `is_read`: all rows are staged; `loaded`: the rows of the ranges that are loaded."""
 
     chunks: int = 0
     rows: int = 0
@@ -48,23 +53,68 @@ class Filled:
     loaded: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The base rows whose primary key lies behind `after`, and not behind `upto`; None: without that bound."""
+
+    number: int
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the fill of one chunk has done: see `Filled`."""
+
+    rows: int
+    blocked: int = 0
+    batch: int | None = None
+
+
 def filled(session: IndexSession) -> Filled:
     """What the checkpoints say. The last chunk has no upper bound."""
-    rows = session.all(f"SELECT upto, rows FROM {CHUNKS} WHERE id = %s ORDER BY chunk", (session.shape.id,))
-    if not rows:
+    done, planned = _checkpoints(session)
+    ends = planned | {number: upto for number, (upto, _) in done.items()}
+    if not ends:
         return Filled()
-    last = rows[-1][0]
-    return Filled(len(rows), sum(count for _, count in rows), None if last is None else tuple(last), last is None)
+    last, left = ends[max(ends)], tuple(sorted(planned.keys() - done.keys()))
+    rows = sum(count for _, count in done.values())
+    return Filled(len(ends), rows, last, last is None and not left, left=left)
 
 
-def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int) -> Filled:
-    """Load the entries of the next chunk into a table without a key."""
+def unfilled(session: IndexSession) -> list[Chunk]:
+    """The chunks that are planned and not filled, in their order."""
+    done, planned = _checkpoints(session)
+    ends = planned | {number: upto for number, (upto, _) in done.items()}
+    return [Chunk(number, ends.get(number - 1), planned[number]) for number in sorted(planned.keys() - done.keys())]
+
+
+Ends: TypeAlias = dict[int, tuple[str, ...] | None]
+
+
+def _checkpoints(session: IndexSession) -> tuple[dict[int, tuple[tuple[str, ...] | None, int]], Ends]:
+    """By the numbers of chunks: where each ends that is filled, and its rows; where each ends that was planned."""
+    own, planned = checkpoints_id(session.shape, ""), checkpoints_id(session.shape, PLANNED)
+    found = session.all(f"SELECT id, chunk, upto, rows FROM {CHUNKS} WHERE id IN (%s, %s)", (own, planned))
+    ends = [(name, number, None if upto is None else tuple(upto), rows) for name, number, upto, rows in found]
+    return (
+        {number: (upto, rows) for name, number, upto, rows in ends if name == own},
+        {number: upto for name, number, upto, _ in ends if name == planned},
+    )
+
+
+def next_chunk(session: IndexSession, done: Filled, rows: int) -> Chunk:
+    """The chunk of so many rows that comes behind the last one."""
+    return Chunk(done.chunks, done.upto, upper_bound(session, done.upto, rows))
+
+
+def fill_chunk(session: IndexSession, control: Control, chunk: Chunk) -> Loaded:
+    """Load the entries of a chunk into a table without a key."""
     shape = session.shape
-    upto = upper_bound(session, done, rows)
-    where, values = _range(shape, done.upto, upto)
+    where, values = _range(shape, chunk.after, chunk.upto)
     columns = listed(shape.columns)
     with session.transaction(control) as connection:
-        _checkpoint(connection, shape, done, upto)
+        note(connection, shape, "", chunk.number, chunk.upto)
         try:
             with connection.transaction():
                 count = connection.execute(
@@ -72,26 +122,25 @@ def fill_chunk(session: IndexSession, control: Control, done: Filled, rows: int)
                 ).rowcount
         except (psycopg.DataError, errors.RaiseException) as error:
             raise _bad_row(connection, shape, where, values, error) from error
-        _count(connection, shape, done, count)
-        blocked = pressure.blocked(connection)
-    return Filled(done.chunks + 1, done.rows + count, upto, upto is None, blocked=blocked)
+        _count(connection, shape, chunk.number, count)
+        return Loaded(count, pressure.blocked(connection))
 
 
 def fill_together(session: IndexSession, parts: Sequence[tuple[Shape, Control]], done: Filled, rows: int) -> list[int]:
     """Load the entries of the next chunk for several indexes, from one read of the base table. Returns how many rows
     each index got. Raises what a value of the data raises, and nothing is loaded then."""
-    upto = upper_bound(session, done, rows)
-    where, values = _range(session.shape, done.upto, upto)
+    chunk = next_chunk(session, done, rows)
+    where, values = _range(session.shape, chunk.after, chunk.upto)
     first, *others = parts
     with session.transaction(first[1]) as connection:
         for shape, control in others:
             session.hold(shape, control)
         for shape, _ in parts:
-            _checkpoint(connection, shape, done, upto)
+            note(connection, shape, "", chunk.number, chunk.upto)
         counts = connection.execute(_loads([shape for shape, _ in parts], where), values).fetchone()
         assert counts is not None, "a query of counts gives a row"
         for (shape, _), count in zip(parts, counts, strict=True):
-            _count(connection, shape, done, count)
+            _count(connection, shape, chunk.number, count)
     return list(counts)
 
 
@@ -117,30 +166,33 @@ def _entries_of(shape: Shape) -> str:
     )
 
 
-def put_chunk(session: IndexSession, control: Control, done: Filled, rows: int, *, is_sorted: bool = True) -> Filled:
-    """Put the entries of the next chunk where there are none. Where there is one, the row is put right under locks. A
-    chunk that meets a writer's lock is tried again half as large. The checkpoint comes last: a chunk is done when the
-    last of its rows is, and a repeated put changes nothing."""
-    shape, rows = session.shape, min(rows, PUT_ROWS)
-    asked = rows
+def put_chunk(session: IndexSession, control: Control, chunk: Chunk, rows: int, *, is_sorted: bool = True) -> Loaded:
+    """Put the entries of a chunk of about so many rows where there are none. Where there is one, the row is put right
+    under locks. What meets a writer's lock is tried again in batches half as large, which grow again behind it. The
+    checkpoint comes last: a chunk is done when the last of its rows is, and a repeated put changes nothing."""
+    shape, batch = session.shape, rows
+    after, upto, count, most = chunk.after, chunk.upto, 0, 0
     while True:
-        upto = upper_bound(session, done, rows)
         try:
-            count, conflicts, blocked = _put(session, control, *_range(shape, done.upto, upto), is_sorted)
-            break
+            found, conflicts, blocked = _put(session, control, *_range(shape, after, upto), is_sorted)
         except (NotYet, errors.ProgramLimitExceeded):
-            if rows == 1 and upto is not None:
-                count, conflicts, blocked = 1, [upto], 0
-                break
-            if rows == 1:
+            if batch > 1:
+                batch //= 2
+                upto = upper_bound(session, after, batch, within=chunk.upto) or chunk.upto
+                continue
+            if upto is None:
                 raise
-            rows //= 2
-    put_right(session, control, conflicts, logged=False)
+            found, conflicts, blocked = 1, [upto], 0
+        put_right(session, control, conflicts, logged=False)
+        count, most = count + found, max(most, blocked)
+        if upto == chunk.upto:
+            break
+        batch = min(2 * batch, rows)
+        after, upto = upto, upper_bound(session, upto, batch, within=chunk.upto) or chunk.upto
     with session.transaction(control) as connection:
-        _checkpoint(connection, shape, done, upto)
-        _count(connection, shape, done, count)
-    smaller = rows if rows < asked else None
-    return Filled(done.chunks + 1, done.rows + count, upto, upto is None, smaller, blocked)
+        note(connection, shape, "", chunk.number, chunk.upto)
+        _count(connection, shape, chunk.number, count)
+    return Loaded(count, most, batch if batch < rows else None)
 
 
 def _put(
@@ -231,10 +283,13 @@ def _equal_nulls(shape: Shape) -> str:
 # Ranges of the primary key.
 
 
-def upper_bound(session: IndexSession, done: Filled, rows: int) -> tuple[str, ...] | None:
-    """The primary key of the last row of a chunk of that many rows, as texts; None if fewer are left."""
+def upper_bound(
+    session: IndexSession, after: tuple[str, ...] | None, rows: int, within: tuple[str, ...] | None = None
+) -> tuple[str, ...] | None:
+    """The primary key of the last of so many rows behind `after`, as texts; None if fewer are left. Rows behind
+    `within` do not count."""
     shape = session.shape
-    where, values = _range(shape, done.upto, None)
+    where, values = _range(shape, after, within)
     names = [f"t.{escaped(identifier(column.name))}" for column in shape.primary_key]
     texts, order = ", ".join(f"{name}::text" for name in names), ", ".join(names)
     query = (
@@ -257,19 +312,32 @@ def _range(shape: Shape, after: tuple[str, ...] | None, upto: tuple[str, ...] | 
     return " AND ".join(parts), values
 
 
-def _checkpoint(connection: psycopg.Connection[Any], shape: Shape, done: Filled, upto: tuple[str, ...] | None) -> None:
-    """Comes first in the transaction of a load: a repeated attempt fails before it loads."""
+def checkpoints_id(shape: Shape, kind: str) -> str:
+    """By what the server tells the checkpoints of one kind, of one index, from all others."""
+    return f"{shape.id}/{kind}" if kind else shape.id
+
+
+def note(
+    connection: psycopg.Connection[Any],
+    shape: Shape,
+    kind: str,
+    number: int,
+    texts: Sequence[str | None] | None,
+    rows: int = 0,
+) -> None:
+    """Write a checkpoint. It comes first in the transaction of a load: a repeated attempt fails with CommitConflict
+    before it loads."""
     try:
         connection.execute(
-            f"INSERT INTO {CHUNKS} (id, chunk, upto, rows) VALUES (%s, %s, %s, 0)",
-            (shape.id, done.chunks, None if upto is None else list(upto)),
+            f"INSERT INTO {CHUNKS} (id, chunk, upto, rows) VALUES (%s, %s, %s, %s)",
+            (checkpoints_id(shape, kind), number, None if texts is None else list(texts), rows),
         )
     except errors.UniqueViolation as error:
-        raise CommitConflict(f"this chunk of {shape.name} was filled before") from error
+        raise CommitConflict(f"a part of {shape.name} was filled before") from error
 
 
-def _count(connection: psycopg.Connection[Any], shape: Shape, done: Filled, rows: int) -> None:
-    connection.execute(f"UPDATE {CHUNKS} SET rows = %s WHERE id = %s AND chunk = %s", (rows, shape.id, done.chunks))
+def _count(connection: psycopg.Connection[Any], shape: Shape, number: int, rows: int) -> None:
+    connection.execute(f"UPDATE {CHUNKS} SET rows = %s WHERE id = %s AND chunk = %s", (rows, shape.id, number))
 
 
 def _bad_row(

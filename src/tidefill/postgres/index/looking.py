@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -13,7 +15,7 @@ from tidefill.indexes.bodies import trigger_names
 from tidefill.indexes.control import CONTROL, Control, grant_to_owner
 from tidefill.indexes.guard import NEEDED
 from tidefill.indexes.merging import names_base_now, slow_function
-from tidefill.indexes.shape import LOGS, Shape, renamed
+from tidefill.indexes.shape import LOGS, Shape, literal, renamed
 from tidefill.jobs.sql_names import identifier, unquoted
 from tidefill.postgres.index.session import Holder, IndexSession, told
 
@@ -135,20 +137,32 @@ def end_sessions(session: IndexSession, holders: list[Holder]) -> None:
 
 def validated(session: IndexSession) -> int:
     """How many entries there are, after they were compared with the base table in one snapshot. Raises VerifyFailed,
-    with up to ten rows that differ."""
+    with up to ten rows that differ. A second session that has the same snapshot reads the entries meanwhile."""
     shape = session.shape
-    with told(f"the index {shape.name}"), session.connection.transaction():
-        session.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        base = session.connection.execute(checking.base_sums(shape)).fetchone()
-        entries = session.connection.execute(checking.entry_sums(shape)).fetchone()
+    with told(f"the index {shape.name}"), closing(session.another()) as other, session.connection.transaction():
+        connection = session.connection
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # it may wait for the other session
+        snapshot = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert snapshot is not None, "a function gives a row"
+        with ThreadPoolExecutor(1) as pool:
+            begun = pool.submit(_entry_sums, other, snapshot[0])
+            base = connection.execute(checking.base_sums(shape)).fetchone()
+            entries = begun.result()
         if base != entries:
-            found = session.connection.execute(checking.differences(shape)).fetchall()
+            found = connection.execute(checking.differences(shape)).fetchall()
             raise VerifyFailed(
                 f"the index {shape.name} differs from its table", detail="\n".join(text for (text,) in found),
                 hint="RESYNC the job to build it anew. Please report it with the log.",
             )  # fmt: skip
-    assert entries is not None, "an aggregate gives a row"
     return int(entries[0])
+
+
+def _entry_sums(session: IndexSession, snapshot: str) -> Any:
+    with session.connection.transaction():
+        session.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        session.connection.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+        return session.connection.execute(checking.entry_sums(session.shape)).fetchone()
 
 
 def broken_trigger(session: IndexSession) -> tuple[str, str, str | None] | None:

@@ -54,6 +54,7 @@ from tidefill.ports.frames import Compared
 from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Round, Standing, Step, Verify, Wait
 from tidefill.postgres.index import changes, filling, looking, partitions, pressure, removal, repair
 from tidefill.postgres.index.filling import Filled
+from tidefill.postgres.index.parallel import ParallelFill
 from tidefill.postgres.index.session import Holder, IndexSession, waits_for
 from tidefill.postgres.index.upkeep import LOOK_S, Keeper
 
@@ -97,7 +98,7 @@ class IndexMachine:
         spark: SparkSort | None = None,
     ) -> None:
         self.resources: tuple[Resource, ...] = (resource,) if spark is None else (resource, spark.resource)
-        self._is_sorted = is_sorted
+        self._parallel = ParallelFill(session, is_sorted)
         self._spark = spark
         self._session = session
         self._clock = clock
@@ -278,7 +279,7 @@ class IndexMachine:
         return rows if limit is None else max(1, min(rows, limit))
 
     def tasks(self, job: Job) -> int:
-        """How many chunks or ranges Spark works at; with a limit one, so that each waits for its turn."""
+        """How many chunks or ranges are worked at; with a limit one, so that each waits for its turn."""
         return job.settings.parallelism if job.settings.rate_limit is None else 1
 
     def _throttled(self, job: Job, now_s: float) -> Wait | None:
@@ -383,10 +384,8 @@ class IndexMachine:
         began_s, session, rows = self._clock.now_s(), self._session, self.chunk_rows(job)
         if self._spark is not None:
             after = self._spark.fill(session, control, done, rows, self.tasks(job))
-        elif control.method is Method.BULK:
-            after = filling.fill_chunk(session, control, done, rows)
         else:
-            after = filling.put_chunk(session, control, done, rows, is_sorted=self._is_sorted)
+            after = self._parallel.fill(control, done, rows, self.tasks(job))
         self._bucket = throttle.spend(self._bucket, after.loaded - done.loaded)
         self._blocked = max(self._blocked, after.blocked)
         self._batch = after.batch or (2 * self._batch if self._batch else None)  # grows again where nobody is met
@@ -471,7 +470,8 @@ class IndexMachine:
         """A session between two turns holds no lock and no snapshot."""
 
     def close(self) -> None:
-        """End the session."""
+        """End the sessions."""
+        self._parallel.close()
         self._session.close()
 
 

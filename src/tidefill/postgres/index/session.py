@@ -106,6 +106,10 @@ class IndexSession:
             self._set(_USUAL)
         return self._open
 
+    def another(self) -> IndexSession:
+        """One more session of the same runner, for the same index."""
+        return IndexSession(self._server, self.shape, self.fence)
+
     @property
     def search_path(self) -> str:
         """The schemas of the operators of key types, in SQL."""

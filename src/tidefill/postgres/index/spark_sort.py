@@ -17,12 +17,10 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-import psycopg
-from psycopg import errors
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from tidefill.errors import CommitConflict, Fenced, NotYet, TidefillError, Unavailable, Unexplained
+from tidefill.errors import Fenced, NotYet, TidefillError, Unavailable, Unexplained
 from tidefill.indexes.control import CONTROL, Control
 from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.shape import Shape
@@ -44,7 +42,7 @@ from tidefill.indexes.sorting import (
 )
 from tidefill.jobs.resources import Resource
 from tidefill.postgres.index import copying, filling, looking
-from tidefill.postgres.index.filling import Filled
+from tidefill.postgres.index.filling import Filled, checkpoints_id, note
 from tidefill.postgres.index.session import (
     BAD_KEY,
     IDLE_IN_TRANSACTION,
@@ -131,7 +129,7 @@ class SparkSort:
         found = self._cut(session)
         with session.transaction(control) as connection:
             for number, end in enumerate(found):
-                _note(connection, session.shape, CUTS, number, end)
+                note(connection, session.shape, CUTS, number, end)
         return found
 
     def _cut(self, session: IndexSession) -> list[Texts | None]:
@@ -164,7 +162,7 @@ class SparkSort:
         empty = set(ranges) - {number for number, _, _, _ in found}
         with session.transaction(control) as connection:
             for number in sorted(empty):
-                _note(connection, session.shape, LOADED, number, None)
+                note(connection, session.shape, LOADED, number, None)
 
     def _tasks_can_load(self, target: copying.Target) -> bool:
         if self._tasks_load is None:
@@ -204,7 +202,7 @@ def who_loads(spark: SparkSession, server: PostgresServer) -> str:
 def target_of(server: PostgresServer, session: IndexSession, control: Control, sort: Sort) -> copying.Target:
     """What a task is told."""
     shape = session.shape
-    mine = f"{shape.id}/{LOADED}"
+    mine = checkpoints_id(shape, LOADED)
     more = {"search_path": session.search_path, "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION}
     if session.connection.info.server_version >= TRANSACTION_TIMEOUT_RELEASE:
         more["transaction_timeout"] = "0"  # a large range takes its time
@@ -251,8 +249,8 @@ def stage(parts: Sequence[Part], done: Filled, rows: int, tasks: int) -> list[in
         for part, count in zip(parts, counts, strict=True):
             for before, after in pairwise(places):
                 read = count if after is places[-1] else 0
-                _note(connection, part.session.shape, STAGED, before.chunks, after.upto, read)
-            _note(connection, part.session.shape, FILES, done.chunks, (name,))
+                note(connection, part.session.shape, STAGED, before.chunks, after.upto, read)
+            note(connection, part.session.shape, FILES, done.chunks, (name,))
     return counts
 
 
@@ -261,7 +259,7 @@ def _places(session: IndexSession, done: Filled, rows: int, tasks: int) -> list[
     places = [done]
     while len(places) <= tasks and not places[-1].is_read:
         last = places[-1]
-        upto = filling.upper_bound(session, last, rows)
+        upto = filling.upper_bound(session, last.upto, rows)
         places.append(Filled(last.chunks + 1, upto=upto, is_read=upto is None))
     return places
 
@@ -366,24 +364,11 @@ def _checkpoints(session: IndexSession) -> dict[str, list[Any]]:
     """The rows of each kind: number, texts, rows."""
     shape = session.shape
     found: dict[str, list[Any]] = {kind: [] for kind in (CUTS, STAGED, FILES, LOADED)}
-    ids = [f"{shape.id}/{kind}" for kind in found]
+    ids = [checkpoints_id(shape, kind) for kind in found]
     query = f"SELECT id, chunk, upto, rows FROM {CHUNKS} WHERE id = ANY (%s) ORDER BY id, chunk"
     for name, *row in session.all(query, (ids,)):
         found[name.rpartition("/")[2]].append(row)
     return found
-
-
-def _note(
-    connection: psycopg.Connection[Any], shape: Shape, kind: str, number: int, texts: Texts | None, rows: int = 0
-) -> None:
-    """Write a checkpoint. CommitConflict if it is there."""
-    try:
-        connection.execute(
-            f"INSERT INTO {CHUNKS} (id, chunk, upto, rows) VALUES (%s, %s, %s, %s)",
-            (f"{shape.id}/{kind}", number, None if texts is None else list(texts), rows),
-        )
-    except errors.UniqueViolation as error:
-        raise CommitConflict(f"a part of {shape.name} was filled before") from error
 
 
 def _check(shape: Shape, problem: str) -> None:
