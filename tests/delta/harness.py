@@ -24,6 +24,7 @@ from tidefill.spark.coverage import collectable, key_of, key_types
 from tidefill.spark.faults import translated
 from tidefill.spark.names import MARK
 from tidefill.spark.session import job_session
+from tidefill.spark.weights import came, weighted, went
 from tidefill.storage.local import remove_tree
 from tidefill.testing.conformance.target.harness import Marked, TargetCan
 from tidefill.testing.conformance.upstream.harness import Can, KeyValues, Kind, Layout, Row, Write
@@ -126,6 +127,9 @@ class DeltaUpstreamHarness:
             found = frame.select(*collectable(self._columns, types)).collect()
         return [key_of(tuple(row), types).values for row in found]
 
+    def sides(self, changes: DataFrame) -> tuple[DataFrame, DataFrame]:
+        return went(changes), came(changes)
+
     def collect_keys(self, frame: DataFrame) -> list[KeyValues]:
         raise NotImplementedError
 
@@ -187,7 +191,7 @@ class DeltaTargetHarness:
         return local_frame(self._spark, data, schema)
 
     def keys(self, ids: Sequence[int]) -> DataFrame:
-        return local_frame(self._spark, [(id_,) for id_ in ids], t.StructType(COLUMNS.fields[:1]))
+        return weighted(local_frame(self._spark, [(id_,) for id_ in ids], t.StructType(COLUMNS.fields[:1])), -1)
 
     def failing(self) -> DataFrame:
         broken = f.when(f.col("id") > 1, f.raise_error(f.lit("broken")).cast("bigint")).otherwise(f.col("value"))

@@ -126,7 +126,7 @@ def test_one_task_has_them_all(spark: SparkSession, monkeypatch: pytest.MonkeyPa
     session.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     session.conf.set("spark.sql.shuffle.partitions", "4")
     table, newest = upstream(session, wrote(rows))
-    spread = session.range(0, 1000, 1, 4).selectExpr("id", "1 AS __tf_weight")
+    spread = session.range(0, 1000, 1, 4).selectExpr("id", "1 AS __tf_w")
     monkeypatch.setattr(table, "_weighted", lambda after, upto: spread)
     net = table._net(FIRST, Version("a", Number(newest)), whole())
     assert net.selectExpr("spark_partition_id()").distinct().count() == tasks
@@ -153,7 +153,7 @@ def test_few_changes_of_what_is_covered_are_not_looked_at(
 ) -> None:
     table, newest = upstream(spark, *commits)
     looked: list[DataFrame] = []
-    nothing = spark.range(0).selectExpr("id", "1 AS __tf_weight")
+    nothing = spark.range(0).selectExpr("id", "1 AS __tf_w")
     monkeypatch.setattr(table, "_weighted", lambda after, upto: nothing)
 
     def is_empty(frame: DataFrame) -> bool:
@@ -176,10 +176,10 @@ def test_what_only_added_removes_nothing(
     removes: bool,
 ) -> None:
     table, newest = upstream(spark, *commits)
-    monkeypatch.setattr(table, "_weighted", lambda after, upto: spark.range(3).selectExpr("id", "1 AS __tf_weight"))
-    halves = table.read_changes(FIRST, Version("a", Number(newest)), whole())
-    assert halves.removes is removes
-    merge = RowWise(spark.range(0), None, ["id"]).changes({INPUT: halves}, {})
+    monkeypatch.setattr(table, "_weighted", lambda after, upto: spark.range(3).selectExpr("id", "1 AS __tf_w"))
+    changes = table.read_changes(FIRST, Version("a", Number(newest)), whole())
+    assert changes.removes is removes
+    merge = RowWise(spark.range(0), None, ["id"]).changes({INPUT: changes}, {})
     assert isinstance(merge, Merge)
     merge.changes.explain()
     assert ("Join" in capsys.readouterr().out) is removes, "there is nothing to compare them with"

@@ -15,6 +15,7 @@ from tidefill.delta.history import DeltaHistory
 from tidefill.delta.log.commits import Commit
 from tidefill.delta.log.survey import Survey
 from tidefill.delta.upstream import DeltaUpstream
+from tidefill.spark.weights import came, went
 from tidefill.testing.memory.changes import judge, net
 
 Row = tuple[int, int]  # id, v
@@ -42,23 +43,25 @@ def walk_key(row: Row | None) -> Key | None:
 
 
 @pytest.mark.parametrize("coverage", [whole(), HALF], ids=["whole", "half"])
-def test_net_changes_and_their_halves(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, coverage: Coverage) -> None:
+def test_net_changes_and_their_weights(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, coverage: Coverage
+) -> None:
     # R2, R3
     feed = feed_of(random.Random(7))
     history = DeltaHistory(spark, "t")
     history._last = Survey("a", {0: Commit(0.0, plain=True), 1: wrote(len(feed))}, True, 60.0, 0, 0.0, 0.0)
     table = DeltaUpstream(spark, "t", ["id"], ["v", "id"], history=history)
     rows = [(key, value, weight) for weight, (key, value) in feed]
-    weighted = spark.createDataFrame(rows, "id BIGINT, v BIGINT, __tf_weight INT")
+    weighted = spark.createDataFrame(rows, "id BIGINT, v BIGINT, __tf_w INT")
     monkeypatch.setattr(table, "_weighted", lambda after, upto: weighted)
-    halves = table.read_changes(FIRST, Version("a", Number(1)), coverage)
+    changes = table.read_changes(FIRST, Version("a", Number(1)), coverage)
     removed: list[Row] = []
     added: list[Row] = []
     for old, new in net(feed, lambda row: row[0]).values():
         goes, comes = judge(walk_key(old), walk_key(new), coverage)
         removed += [old] if goes and old else []
         added += [new] if comes and new else []
-    assert sorted(map(tuple, halves.removed.collect())) == sorted(removed)
-    assert sorted(map(tuple, halves.added.collect())) == sorted(added)
+    assert sorted(map(tuple, went(changes.rows).collect())) == sorted(removed)
+    assert sorted(map(tuple, came(changes.rows).collect())) == sorted(added)
     assert removed
     assert added

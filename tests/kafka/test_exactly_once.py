@@ -73,7 +73,7 @@ class History:
     def forward(self) -> None:
         newest = head(self.upstream, self.at)
         if newer(newest, self.at):
-            self.take(self.upstream.read_changes(self.at, newest, self.coverage).added)
+            self.take(self.upstream.read_changes(self.at, newest, self.coverage).rows)
             self.at = newest
 
     def fill(self) -> None:

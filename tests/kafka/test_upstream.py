@@ -60,6 +60,9 @@ class Spans:
     def read(self, spans: Sequence[Span]) -> list[Span]:
         return list(spans)
 
+    def came(self, spans: Sequence[Span]) -> list[Span]:
+        return list(spans)
+
 
 class Clock:
     now_s = 100.0
@@ -101,8 +104,8 @@ def test_what_comes_later_is_forwarded_from_the_first_offset_of_a_new_partition(
     cluster.partitions = [(0, 8, 8, 1), (0, 3, 3, 0)]
     second = head(upstream, first)
     assert upstream.classify_changes(first, second, coverage) is Changed.SOME
-    halves = upstream.read_changes(first, second, coverage)
-    assert (halves.added, halves.removed, halves.fresh) == ([Span(0, 5, 8), Span(1, 0, 3)], [], True)
+    changes = upstream.read_changes(first, second, coverage)
+    assert (changes.rows, changes.removes, changes.fresh) == ([Span(0, 5, 8), Span(1, 0, 3)], False, True)
     assert upstream.rows([Range(None, Key((0, 4)))], second) == [Span(0, 0, 5)], "the fill has what the forward has not"
     assert upstream.classify_changes(second, second, coverage) is Changed.NOTHING
 
@@ -127,8 +130,8 @@ def test_a_time_may_lie_behind_an_open_transaction() -> None:
     assert upstream.rows([EVERYTHING], first) == []
     cluster.partitions = [(4, 9, 9, 1), (6, 8, 8, 1)]
     second = head(upstream, first)
-    halves = upstream.read_changes(first, second, start(upstream.beyond(first)))
-    assert halves.added == [Span(0, 4, 9), Span(1, 6, 8)], "what is older does not count, and may expire"
+    changes = upstream.read_changes(first, second, start(upstream.beyond(first)))
+    assert changes.rows == [Span(0, 4, 9), Span(1, 6, 8)], "what is older does not count, and may expire"
 
 
 def test_a_stale_answer_for_one_partition_holds_up_no_other() -> None:

@@ -19,6 +19,7 @@ from tidefill.postgres.survey import PgTable
 from tidefill.postgres.upstream import PostgresUpstream, application
 from tidefill.spark.coverage import collectable, key_of, key_types
 from tidefill.spark.faults import translated
+from tidefill.spark.weights import came, went
 from tidefill.testing.conformance.upstream.harness import Can, KeyValues, Kind, Layout, Row, Write
 
 TYPES = {
@@ -151,6 +152,9 @@ class PostgresUpstreamHarness:
 
     def collect(self, frame: DataFrame) -> list[Row]:
         return self._collected(frame, self._columns)
+
+    def sides(self, changes: DataFrame) -> tuple[DataFrame, DataFrame]:
+        return went(changes), came(changes)
 
     def collect_keys(self, frame: DataFrame) -> list[KeyValues]:
         return self._collected(frame, self._key)

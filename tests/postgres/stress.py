@@ -24,7 +24,7 @@ from tidefill.core.walk import Done, Split, Upto
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
-from tidefill.ports.frames import Halves
+from tidefill.ports.frames import Changes
 from tidefill.postgres.connections import Databases
 from tidefill.postgres.head import Head
 from tidefill.postgres.survey import PgTable
@@ -35,7 +35,7 @@ from tidefill.run.machine import BackfillMachine
 from tidefill.run.runner import LEASE_S, Runner
 from tidefill.testing.memory.derivations import RowByRow
 from tidefill.testing.memory.store import MemoryStore
-from tidefill.testing.memory.tables import Catalog, Frame, Row, Table
+from tidefill.testing.memory.tables import Catalog, Frame, Row, Table, weighted
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.world import Died, Violation, World, WorldClock
 
@@ -64,6 +64,9 @@ class SessionReader:
     def union(self, frames: Sequence[Frame]) -> Frame:
         return lambda: [row for frame in frames for row in frame()]
 
+    def changes(self, keys: Sequence[Frame], rows: Sequence[Frame]) -> Frame:
+        return lambda: weighted(self.union(keys)(), -1) + weighted(self.union(rows)(), 1)
+
 
 class Effects(PostgresUpstream[Frame]):
     """The upstream, with a point before and after all that it does at which the process may die."""
@@ -86,7 +89,7 @@ class Effects(PostgresUpstream[Frame]):
         self.world.effect("upstream.check")
         super().check(at)
 
-    def read_changes(self, after: Version, upto: Version, coverage: Any) -> Halves[Frame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Any) -> Changes[Frame]:
         self.world.effect("upstream.changes")
         return super().read_changes(after, upto, coverage)
 

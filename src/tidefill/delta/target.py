@@ -59,6 +59,7 @@ from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.session import having_set, small_step, without_constraint_propagation
+from tidefill.spark.weights import went
 from tidefill.spark.widening import holds, widened
 
 PROPERTIES = {
@@ -454,7 +455,7 @@ class DeltaTarget:
                 found = found.where(is_within(within, self._key, key_types(self._schema, self._key)))
             if but is None:
                 return compared(wanted, found, self._key, self._rounded)
-            keys = but.cache()
+            keys = went(but).select(*map(quoted, self._key)).cache()
             try:
                 wanted, found = (
                     rows.alias("o").join(keys.alias("n"), same(self._key), "left_anti") for rows in (wanted, found)

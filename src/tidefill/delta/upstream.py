@@ -25,17 +25,18 @@ from tidefill.delta.log.commits import Commit
 from tidefill.delta.log.survey import Survey
 from tidefill.errors import HistoryGone, InvalidSetting, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
-from tidefill.ports.frames import Halves
+from tidefill.ports.frames import Changes
 from tidefill.ports.upstream import UpstreamLook
 from tidefill.spark.coverage import collectable, covers, key_of, key_types, within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
-from tidefill.spark.names import quoted
+from tidefill.spark.names import WEIGHT, quoted
 from tidefill.spark.session import small_step
+from tidefill.spark.weights import weighted
 
 FEW_CHANGES = 10_000  # which one task nets and compares sooner than several that pass them on to each other
 FEW_BYTES = 8 << 20  # in files; fewer rows that are as large as this are not few: they are brought to the driver
 KEYS_AT_A_TIME = 500_000  # that are counted in memory; mostly no key comes twice, so there is nothing to add up before
-WEIGHT, CHANGE = "__tf_weight", "_change_type"
+CHANGE = "_change_type"
 FEED_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
 
 
@@ -254,27 +255,25 @@ class DeltaUpstream:
         survey = self._history.seen()
         return self.row_count(Version(survey.identity, Number(survey.head))), survey.size
 
-    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[DataFrame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changes[DataFrame]:
         """Net changes: the weights of equal rows are added up, so the order of the feed does not matter."""
         if number_of(upto) <= number_of(after):
-            nothing = self.rows((), upto)
-            return Halves(nothing, nothing, images=True)
+            return Changes(weighted(self.rows((), upto), 1), images=True, removes=False)
         with translated(UpstreamReplaced):
             known = self._netted
             kept = known is not None and (known.after, known.upto, known.coverage) == (after, upto, coverage)
             net = known.frame if known is not None and kept else self._net(after, upto, coverage)
-            removed, added = (net.where(f.col(WEIGHT) * sign > 0).drop(WEIGHT) for sign in (-1, 1))
             first, last = number_of(after), number_of(upto)
             removes = not self._only_added(first, last)
             few = self._are_few(first, last) and self._are_light(after, upto)
-            return Halves(removed, added, images=True, kept=kept, removes=removes, few=few)
+            return Changes(net, images=True, kept=kept, removes=removes, few=few)
 
     def _net(self, after: Version, upto: Version, coverage: Coverage) -> DataFrame:
-        weighted = self._weighted(after, upto)
+        rows = self._weighted(after, upto)
         if self._are_few(number_of(after), number_of(upto)):
-            weighted = weighted.repartition(1)
-        columns = [quoted(name) for name in weighted.columns if name != WEIGHT]
-        net = weighted.groupBy(*columns).agg(f.sum(WEIGHT).alias(WEIGHT)).where(f.col(WEIGHT) != 0)
+            rows = rows.repartition(1)
+        columns = [quoted(name) for name in rows.columns if name != WEIGHT]
+        net = rows.groupBy(*columns).agg(f.sum(WEIGHT).cast("int").alias(WEIGHT)).where(f.col(WEIGHT) != 0)
         types = key_types(net.schema, self._walk)
         return net.where(covers(coverage, self._walk, types)).where(_single())
 
@@ -288,8 +287,8 @@ class DeltaUpstream:
             .load(self._path)
         )
         comes = f.col(CHANGE).isin("insert", "update_postimage")
-        weighted = feed.withColumn(WEIGHT, f.when(comes, 1).otherwise(-1)).drop(*FEED_COLUMNS)
-        return self._narrowed(weighted, upto)
+        rows = feed.withColumn(WEIGHT, f.when(comes, 1).otherwise(-1)).drop(*FEED_COLUMNS)
+        return self._narrowed(rows, upto)
 
     def _narrowed(self, frame: DataFrame, at: Version) -> DataFrame:
         """What is read of the table at this version. A column that is needed, or that was there at an older version

@@ -31,6 +31,7 @@ from tidefill.kafka.server import KafkaServer
 from tidefill.kafka.spans import Span, rounds
 from tidefill.spark.faults import BAD_MESSAGE, translated
 from tidefill.spark.jars import jars_of_kafka
+from tidefill.spark.weights import weighted
 
 TASK_MESSAGES_MAX = 500_000  # so that a partition with many more is read by several tasks
 POLL_MS = 30_000  # for a message that should be there; the connector gives up then
@@ -57,6 +58,10 @@ class SparkReader:
                 return self._nothing()
             rows = reduce(DataFrame.unionAll, frames)
             return rows.coalesce(1) if sum(span.length for span in spans) <= FEW_MESSAGES else rows
+
+    def came(self, spans: Sequence[Span]) -> DataFrame:
+        """With a weight."""
+        return weighted(self.read(spans), 1)
 
     def _read(self, spans: Sequence[Span]) -> DataFrame:
         """By `assign`: a subscription would fail when the topic gets a partition, or where not all are read."""

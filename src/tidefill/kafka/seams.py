@@ -19,6 +19,9 @@ class Reader(Protocol[F_co]):
     def read(self, spans: Sequence[Span]) -> F_co:
         """The rows of the messages in these spans, evaluated late."""
 
+    def came(self, spans: Sequence[Span]) -> F_co:
+        """The same rows, with the weight of rows that came."""
+
 
 class Cluster(Protocol):
     """The brokers, as the control client asks them."""

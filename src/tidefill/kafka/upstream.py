@@ -25,7 +25,7 @@ from tidefill.kafka import spans
 from tidefill.kafka.look import PartitionLook, TopicLook
 from tidefill.kafka.seams import FEW_MESSAGES, Cluster, Reader
 from tidefill.kafka.spans import Span
-from tidefill.ports.frames import F, Halves
+from tidefill.ports.frames import Changes, F
 from tidefill.ports.upstream import UpstreamLook
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -220,11 +220,11 @@ class KafkaUpstream(Generic[F]):
         """By offsets."""
         return Changed.SOME if self._after(after, upto, coverage) else Changed.NOTHING
 
-    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changes[F]:
         """New messages: none of them was ever covered, and none goes."""
         new = self._after(after, upto, coverage)
         few = sum(span.length for span in new) <= FEW_MESSAGES
-        return Halves(self._reader.read([]), self._reader.read(new), images=True, removes=False, few=few, fresh=True)
+        return Changes(self._reader.came(new), images=True, removes=False, few=few, fresh=True)
 
     def rows_written(self, after: Version, upto: Version) -> int:
         """A topic has forgotten what it had, so the target is never computed anew from it."""

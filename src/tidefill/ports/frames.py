@@ -11,18 +11,19 @@ F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
-class Halves(Generic[F]):
-    """The net changes of covered rows. `removed`: old images that were covered, or, without `images`, the keys of every
-    changed row. `added`: new images that are covered. A row that is in both was updated. `kept`: they are at hand, and
-    to read them again costs nothing. `removes`: there may be something in `removed`. `lead`: the least and the greatest
-    value in the first column of the keys, where they are known at no cost. `few`: the upstream knows that they are so
-    few that one task works them off soonest. `keys`: without `images`, the keys in `removed`, if they are few, have no
-    NULL, and are at hand. `fresh`: nothing is in `removed`, and no row of `added` was ever covered:
-    these are messages that were not there before."""
+class Changes(Generic[F]):
+    """The net changes of covered rows, as one frame, each with a weight. +1: a new image that is covered. -1: an old
+    image that was covered, or, without `images`, the key of a changed row, and nothing but the key. A row that has both
+    was updated. `is_chunk`: nothing has changed; these are rows of a chunk. `kept`: they are at hand, and to read them
+    again costs nothing. `removes`: some may have the weight -1. `lead`: the least and the greatest value in the first
+    column of the keys, where they are known at no cost. `few`: the upstream knows that they are so few that one task
+    works them off soonest. `keys`: without `images`, the keys of all changed rows, if they are few, have no NULL, and
+    are at hand. `fresh`: none has the weight -1, and none of the rows was ever covered: these are messages that were
+    not there before."""
 
-    removed: F
-    added: F
+    rows: F
     images: bool
+    is_chunk: bool = False
     kept: bool = False
     removes: bool = True
     lead: tuple[int, int] | None = None
@@ -41,7 +42,7 @@ class Append(Generic[F]):
 @dataclass(frozen=True, slots=True)
 class Merge(Generic[F]):
     """One row a key, marked I, U or D. `exact`: the marks say what each change will do, so the target counts them
-    before it writes and puts the counts into the payload. `lead`, `few`: as of `Halves`. `read`: other jobs read the
+    before it writes and puts the counts into the payload. `lead`, `few`: as of `Changes`. `read`: other jobs read the
     target's changes, so a row that stays as it is must not be written again. `touched`: of an index, the keys that the
     changed rows had and have, each at least once. `fresh`: all of them are new rows, whose keys the target cannot have,
     so it may append them without a look."""

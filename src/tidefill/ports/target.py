@@ -39,8 +39,9 @@ class Target(Protocol[F]):
     def compare(
         self, expected: F, version: int, but: F | None = None, within: Sequence[Range] | None = None
     ) -> Compared:
-        """The target at this version of its log with `expected`, but for rows with the keys in `but`; only rows whose
-        key lies `within` one of these ranges, if they are given. (Another runner may have committed since.)"""
+        """The target at this version of its log with `expected`, but for the keys of the rows that went by the changes
+        `but`; only rows whose key lies `within` one of these ranges, if they are given. (Another runner may have
+        committed since.)"""
 
     def check_name(self) -> None:
         """Raise NameTaken if something that the job did not make has the name under which `publish` shows it."""

@@ -14,7 +14,7 @@ from tidefill.core.reasons import Reason
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.jobs.resources import Resource
-from tidefill.ports.frames import Halves
+from tidefill.ports.frames import Changes
 
 F = TypeVar("F")
 
@@ -85,7 +85,7 @@ class Upstream(Protocol[F]):
     def row_count(self, at: Version) -> int:
         """How many rows there are at this version, but for a few; about, where versions do not last."""
 
-    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changes[F]:
         """The net changes in (after, upto], judged by `coverage`."""
 
     def rows(self, ranges: Sequence[Range], at: Version) -> F:

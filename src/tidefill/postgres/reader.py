@@ -21,6 +21,7 @@ from tidefill.spark.faults import SNAPSHOT_GONE as SNAPSHOT_GONE
 from tidefill.spark.faults import translated
 from tidefill.spark.jars import jars_of_postgres
 from tidefill.spark.local_rows import as_frame
+from tidefill.spark.weights import weighted
 
 _TYPES = {"SMALLINT": ShortType(), "INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
 FETCH_ROWS = 10_000  # without a number the driver forgets the snapshot, and reads all rows at once
@@ -37,6 +38,9 @@ class Reader(Protocol[F]):
 
     def union(self, frames: Sequence[F]) -> F:
         """The rows of all of them."""
+
+    def changes(self, keys: Sequence[F], rows: Sequence[F]) -> F:
+        """All of them with their weights: keys went, rows came."""
 
 
 def check_reader(spark: SparkSession, server: PostgresServer) -> None:
@@ -90,6 +94,11 @@ class SparkReader:
             pairs = [frames[place : place + 2] for place in range(0, len(frames), 2)]
             frames = [reduce(DataFrame.unionAll, pair) for pair in pairs]
         return frames[0]
+
+    def changes(self, keys: Sequence[DataFrame], rows: Sequence[DataFrame]) -> DataFrame:
+        """What is no key column is NULL where a key went."""
+        went, came = weighted(self.union(keys), -1), weighted(self.union(rows), 1)
+        return came.unionByName(went, allowMissingColumns=True)
 
 
 def _as_spark(column: PgColumn) -> Column:

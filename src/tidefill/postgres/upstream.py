@@ -22,7 +22,7 @@ from tidefill.core.sample import SAMPLE_KEYS, Sample
 from tidefill.core.version import Snapshot, Version
 from tidefill.core.walk import Coverage, Range, Split, above, covered_ranges, rest
 from tidefill.errors import Unreadable
-from tidefill.ports.frames import F, Halves
+from tidefill.ports.frames import Changes, F
 from tidefill.ports.upstream import UpstreamLook
 from tidefill.postgres import head as heads
 from tidefill.postgres.backlog import KeyTexts, News, Transaction
@@ -212,33 +212,31 @@ class PostgresUpstream(Generic[F]):
         query = keys_of_leaf(self._table, self._key, leaf, found[0][0], most)
         yield from head.batches(query, heads.LOG_ROWS_AT_A_TIME)
 
-    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[F]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changes[F]:
         """Keys from the log, rows from the snapshot."""
         head = self._open(upto)
         self._slot.check(after, head.confirmed)
         self._add_new_leaves(after, head, KEYS_TAKEN_MAX)
         queries = self._queries
         where = f"{queries.within(covered_ranges(coverage), 't')} AND {known_parts(head.survey)}"
-        removed: list[F] = []
-        added: list[F] = []
+        went: list[F] = []
+        came: list[F] = []
         ends: set[int] = set()
         batches = head.told.backlog.batches(_snapshot(after), KEYS_PER_QUERY)
         named: tuple[Key, ...] | None = None
         for batch in chain([next(batches, [])], batches):
             ends = self._ends(ends, batch)
             keys, named = queries.keys(batch), self._named(batch)
-            removed.append(
+            went.append(
                 self._read(head, queries.key_columns, f"{keys} k", "k", "true")
                 if named is None
                 else self._reader.constants(queries.key_columns, named)
             )
-            added.append(self._read(head, head.survey.columns, queries.rows_of(keys), "t", where))
+            came.append(self._read(head, head.survey.columns, queries.rows_of(keys), "t", where))
         lead = (min(ends), max(ends)) if ends else None
-        few = len(removed) == 1
+        few = len(went) == 1
         at_hand = named if few else None
-        return Halves(
-            self._reader.union(removed), self._reader.union(added), images=False, lead=lead, few=few, keys=at_hand
-        )
+        return Changes(self._reader.changes(went, came), images=False, lead=lead, few=few, keys=at_hand)
 
     def _named(self, batch: Sequence[KeyTexts]) -> tuple[Key, ...] | None:
         """The keys as values, if they are few and the log writes them as they are sent."""

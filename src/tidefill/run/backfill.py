@@ -26,7 +26,7 @@ from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Un
 from tidefill.jobs.agreement import ALONE, InStep, agree
 from tidefill.jobs.row import Job
 from tidefill.ports.derivation import Derivation
-from tidefill.ports.frames import Append, Compared, Halves, Judged, Merge, Put, Replace, TargetWrite
+from tidefill.ports.frames import Append, Changes, Compared, Judged, Merge, Put, Replace, TargetWrite
 from tidefill.ports.target import Target
 from tidefill.ports.uniqueness import Uniqueness
 from tidefill.ports.upstream import Upstream
@@ -301,26 +301,22 @@ class Backfill(Generic[F]):
         return self._derivation.append(rows, others)
 
     def _merged(self, before: JobState, step: Step, after: JobState) -> Merge[F] | Put[F]:
-        found = {name: self._halves(name, before, step, after) for name in self.shape.tables}
-        halves = {name: half for name, half in found.items() if half is not None}
-        write = self._derivation.changes(halves, self._covered(after))
+        found = {name: self._changes(name, before, step, after) for name in self.shape.tables}
+        changes = {name: change for name, change in found.items() if change is not None}
+        write = self._derivation.changes(changes, self._covered(after))
         return write if isinstance(write, Put) else replace(write, read=step.read)
 
-    def _halves(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Halves[F] | None:
+    def _changes(self, name: Occurrence, before: JobState, step: Step, after: JobState) -> Changes[F] | None:
         """The changes judged by the OLD coverage, and the chunks, which the NEW versions already contain; None if there
         is neither."""
         table = self.shape.tables[name]
         old, new = before.versions[table], after.versions[table]
-        moved = newer(new, old)
-        if not moved and name not in step.chunks:
-            return None
-        if moved:
-            halves = self._upstreams[table].read_changes(old, new, before.coverage[name])
-        else:
-            halves = self._derivation.no_changes(name)
+        changes: Changes[F] | None = None
+        if newer(new, old):
+            changes = self._upstreams[table].read_changes(old, new, before.coverage[name])
         if name not in step.chunks:
-            return halves
-        return self._derivation.with_chunk(halves, self._rows(name, step.chunks[name], after))
+            return changes
+        return self._derivation.with_chunk(changes, self._rows(name, step.chunks[name], after))
 
     def _rows(self, name: Occurrence, ranges: tuple[walk.Range, ...], state: JobState) -> F:
         return self._upstream(name).rows(ranges, state.versions[self.shape.tables[name]])
@@ -420,7 +416,7 @@ class Backfill(Generic[F]):
             changed = upstream.classify_changes(at, head, coverage)
             if changed is Changed.ALL:
                 raise NotYet("all of the input has changed since the last commit", hint="Wait for the next one.")
-            but = upstream.read_changes(at, head, coverage).removed if changed is Changed.SOME else None
+            but = upstream.read_changes(at, head, coverage).rows if changed is Changed.SOME else None
             return self._compare(truth, {table: head}, self._piece({table: head}, after, rows), but)
 
     def check_name(self) -> None:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
-from tidefill.ports.frames import Halves, Judged
+from tidefill.ports.frames import Changes, Judged
 from tidefill.spark.compiling import parsed
 from tidefill.spark.derive_view import statement
 from tidefill.spark.judge import by_text
@@ -50,14 +50,12 @@ class FullQuery:
         """There are no chunks."""
         raise AssertionError("nothing is walked")
 
-    def changes(self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]) -> NoReturn:
+    def changes(
+        self, changes: Mapping[Occurrence, Changes[DataFrame]], new: Mapping[Occurrence, DataFrame]
+    ) -> NoReturn:
         """It knows nothing of changes."""
         raise AssertionError("what is computed anew is not merged")
 
-    def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> NoReturn:
+    def with_chunk(self, changes: Changes[DataFrame] | None, chunk: DataFrame) -> NoReturn:
         """There are no chunks."""
         raise AssertionError("nothing is walked")
-
-    def no_changes(self, name: Occurrence) -> NoReturn:
-        """It knows nothing of changes."""
-        raise AssertionError("what is computed anew is not merged")

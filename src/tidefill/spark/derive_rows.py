@@ -15,9 +15,10 @@ from pyspark.sql import functions as f
 from tidefill.core.state import Occurrence, Table
 from tidefill.core.step import Shape
 from tidefill.jobs.definitions import INPUT
-from tidefill.ports.frames import Halves, Judged, Merge, Put
+from tidefill.ports.frames import Changes, Judged, Merge, Put
 from tidefill.spark.judge import by_text
 from tidefill.spark.names import HIDDEN, MARK, quoted
+from tidefill.spark.weights import came, weighted, went
 
 SIDE = "__tf_side"
 
@@ -77,38 +78,37 @@ class RowWise:
         with by_text(rows[INPUT].sparkSession, self._text, {self._table: rows[INPUT]}) as found:
             yield Judged(found, hidden)
 
-    def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
-        """The chunk's rows among the additions."""
-        added = halves.added.unionByName(chunk, allowMissingColumns=True)
-        return Halves(halves.removed, added, halves.images, removes=not halves.fresh, fresh=halves.fresh)
-
-    def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
-        """Inputs without rows."""
-        return Halves(self._empty, self._empty, images=True)
+    def with_chunk(self, changes: Changes[DataFrame] | None, chunk: DataFrame) -> Changes[DataFrame]:
+        """The chunk's rows among those that came."""
+        new = weighted(chunk, 1)
+        if changes is None:
+            return Changes(new, images=True, is_chunk=True, removes=False)
+        rows = changes.rows.unionByName(new, allowMissingColumns=True)
+        return Changes(rows, changes.images, removes=changes.removes, fresh=changes.fresh)
 
     def nothing(self) -> DataFrame:
         """Outputs without rows."""
         return self.derive(self._empty)
 
     def changes(
-        self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
+        self, changes: Mapping[Occurrence, Changes[DataFrame]], new: Mapping[Occurrence, DataFrame]
     ) -> Merge[DataFrame] | Put[DataFrame]:
         """Old and new outputs side by side; what is equal on both sides is no change."""
-        half = halves[INPUT]
-        if not half.images:
-            return self._by_key(half)
-        added = self.derive(half.added)
-        if not half.removes:
+        change = changes[INPUT]
+        if not change.images:
+            return self._by_key(change)
+        added = self.derive(came(change.rows))
+        if not change.removes:
             touched = self._touched(added)
             marked = added.withColumn(MARK, f.lit("I"))
-            return Merge(marked, exact=True, few=half.few, touched=touched, fresh=half.fresh)
-        columns, removed = added.columns, self.derive(half.removed)
+            return Merge(marked, exact=True, few=change.few, touched=touched, fresh=change.fresh)
+        columns, removed = added.columns, self.derive(went(change.rows))
         joined = self._side_by_side(removed, added).where(~same((SIDE, *columns)))
         was, is_now = _of("o", SIDE).isNotNull(), _of("n", SIDE).isNotNull()
         mark = f.when(was & is_now, "U").when(is_now, "I").otherwise("D")
         now = [f.when(is_now, _of("n", name)).otherwise(_of("o", name)).alias(name) for name in columns]
         touched = self._touched(removed, added)
-        return Merge(joined.select(*now, mark.alias(MARK)), exact=True, few=half.few, touched=touched)
+        return Merge(joined.select(*now, mark.alias(MARK)), exact=True, few=change.few, touched=touched)
 
     def _touched(self, *outputs: DataFrame) -> DataFrame | None:
         """The index keys of these outputs; None if it is no index."""
@@ -116,21 +116,22 @@ class RowWise:
             return None
         return reduce(lambda one, other: one.union(other), (rows.select(*map(quoted, self._order)) for rows in outputs))
 
-    def _by_key(self, half: Halves[DataFrame]) -> Merge[DataFrame] | Put[DataFrame]:
+    def _by_key(self, change: Changes[DataFrame]) -> Merge[DataFrame] | Put[DataFrame]:
         """Where only the keys of changed rows are known, which is enough for a copy: whatever has such a key goes, or
         becomes the row that has it now."""
         assert self._columns is None, "only a copy can be kept by keys alone"
         assert not self._where, "only a copy can be kept by keys alone"
-        if half.keys is not None:
-            return Put(half.keys, half.added)
-        keys, added = half.removed.select(*map(quoted, self._key)), half.added
+        added = came(change.rows)
+        if change.keys is not None:
+            return Put(change.keys, added)
+        keys = went(change.rows).select(*map(quoted, self._key))
         joined = self._side_by_side(keys, added)
         values = [
             f.coalesce(_of("n", name), _of("o", name)).alias(name) if name in self._key else _of("n", name)
             for name in added.columns
         ]
         mark = f.when(_of("n", SIDE).isNull(), "D").when(_of("o", SIDE).isNull(), "I").otherwise("U")
-        return Merge(joined.select(*values, mark.alias(MARK)), exact=False, lead=half.lead, few=half.few)
+        return Merge(joined.select(*values, mark.alias(MARK)), exact=False, lead=change.lead, few=change.few)
 
     def _side_by_side(self, old: DataFrame, new: DataFrame) -> DataFrame:
         """By key, `o` and `n`; SIDE is NULL where there is no row."""

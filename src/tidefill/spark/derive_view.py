@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 from pyspark.sql.types import DataType
 from sqlglot import exp
 
@@ -17,7 +16,7 @@ from tidefill.core.keys import Key, Value
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
 from tidefill.errors import UpstreamReplaced
-from tidefill.ports.frames import Halves, Judged, Merge
+from tidefill.ports.frames import Changes, Judged, Merge
 from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
@@ -25,12 +24,12 @@ from tidefill.spark.judge import COMPILED, by_text
 from tidefill.spark.keeping import Kept
 from tidefill.spark.names import quoted
 from tidefill.spark.session import small_step, without_constraint_propagation
+from tidefill.spark.weights import came, weighted, went
 from tidefill.views.plan.drivers import Drivers
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, rows_asked
 from tidefill.views.plan.plan import TARGET, ViewPlan
 from tidefill.views.plan.statement import Script
 from tidefill.views.reading.dialect import Verbatim
-from tidefill.views.relations.texts import WEIGHT
 
 LARGE_BYTES = 8 << 20
 _NAMES = re.compile(r"`(__tf_\w+)`")
@@ -110,30 +109,29 @@ class View:
         with by_text(self._session, sql, tables) as found:
             yield Judged(found, hidden, settled.notes)
 
-    def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
-        """The chunk's rows among the additions."""
-        return Halves(halves.removed, halves.added.unionByName(chunk), halves.images)
-
-    def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
-        """Inputs without rows."""
-        return Halves(self._empty[name], self._empty[name], images=True)
+    def with_chunk(self, changes: Changes[DataFrame] | None, chunk: DataFrame) -> Changes[DataFrame]:
+        """The chunk's rows among those that came."""
+        new = weighted(chunk, 1)
+        if changes is None:
+            return Changes(new, images=True, is_chunk=True, removes=False)
+        return Changes(changes.rows.unionByName(new), images=True)
 
     def nothing(self) -> DataFrame:
         """Outputs without rows. (An aggregate without groups has one always.)"""
         return self.whole(self._empty).where("false")
 
     def changes(
-        self, halves: Mapping[Occurrence, Halves[DataFrame]], new: Mapping[Occurrence, DataFrame]
+        self, changes: Mapping[Occurrence, Changes[DataFrame]], new: Mapping[Occurrence, DataFrame]
     ) -> Merge[DataFrame]:
         """By the plan's script for just the inputs that changed. What is asked for more than once is computed here, so
         that Spark need not plan and compute it each time; the last of it is planned here, and the target's to keep."""
-        assert all(half.images for half in halves.values()), "a view needs both images of a change"
+        assert all(change.images for change in changes.values()), "a view needs both images of a change"
         self._kept.let_go()
-        few = all(half.few for half in halves.values())
+        few = all(change.few for change in changes.values())
         small = self._small() if few and self._plan.reads_target else None
-        script = self._script(halves, small_target=small is not None)
+        script = self._script(changes, small_target=small is not None)
         once = small is not None and self._plan.reads_changes_once
-        deltas = {name: _weighted(half) if once else self._delta(name, half) for name, half in halves.items()}
+        deltas = {name: change.rows if once else self._delta(change) for name, change in changes.items()}
         inputs = self._named("delta", deltas)
         inputs |= self._inputs(script, new, deltas)
         if self._plan.reads_target:
@@ -166,13 +164,13 @@ class View:
         found = statement(self._session, rows, inputs, constants)
         return _extremes(found) if columns else [str(bool(found.collect())).lower()]
 
-    def _script(self, halves: Mapping[Occurrence, Halves[DataFrame]], *, small_target: bool) -> Script:
+    def _script(self, changes: Mapping[Occurrence, Changes[DataFrame]], *, small_target: bool) -> Script:
         """The plan's script for these inputs; mostly the one of the step before."""
-        chunks = any(half.removed is self._empty[name] for name, half in halves.items())
+        chunks = any(change.is_chunk for change in changes.values())
         reading = replace(NOTHING_KNOWN if chunks else self._reading(), small_target=small_target)
-        asked = frozenset(halves), reading
+        asked = frozenset(changes), reading
         if self._last is None or self._last[0] != asked:
-            self._last = asked, self._plan.changes(halves, reading)
+            self._last = asked, self._plan.changes(changes, reading)
         return self._last[1]
 
     def _inputs(
@@ -204,22 +202,21 @@ class View:
                 large.update(scan.columns)
         return Reading(types, large)
 
-    def _delta(self, name: Occurrence, half: Halves[DataFrame]) -> DataFrame:
+    def _delta(self, change: Changes[DataFrame]) -> DataFrame:
         """Changes are few. A chunk is as large as a chunk is, and is read once."""
-        if half.few:
-            with translated(UpstreamReplaced), small_step(self._session, half.few):
-                return self._kept.keep_few(_weighted(half))
-        if half.kept or half.removed is self._empty[name]:
-            return _weighted(half)
+        if change.few:
+            with translated(UpstreamReplaced), small_step(self._session, change.few):
+                return self._kept.keep_few(change.rows)
+        if change.kept or change.is_chunk:
+            return change.rows
         with translated(UpstreamReplaced):
-            return self._kept.keep(_weighted(half))
+            return self._kept.keep(change.rows)
 
     def _before(self, name: Occurrence, delta: DataFrame, new: DataFrame) -> DataFrame:
         """What the input was: what it is, without what came, with what went. Files of the old version may be gone."""
         (scan,) = (scan for scan in self._plan.scans if scan.occurrence == name)
         key = [source for column, source in zip(scan.columns, scan.sources, strict=True) if column in scan.key]
-        removed, added = (delta.where(f.col(WEIGHT) == weight).drop(WEIGHT) for weight in (-1, 1))
-        return new.alias("o").join(added.alias("n"), same(key), "left_anti").unionByName(removed)
+        return new.alias("o").join(came(delta).alias("n"), same(key), "left_anti").unionByName(went(delta))
 
     def _named(self, what: str, frames: Mapping[Occurrence, DataFrame]) -> dict[str, DataFrame]:
         numbers = {scan.occurrence: number for number, scan in enumerate(self._plan.scans)}
@@ -256,8 +253,3 @@ def _collected(rows: DataFrame) -> tuple[Sequence[DataType], list[Key]]:
 
 def _constant(value: Value, kind: DataType) -> str:
     return "NULL" if value is None else literal(value, kind)
-
-
-def _weighted(half: Halves[DataFrame]) -> DataFrame:
-    added = half.added.withColumn(WEIGHT, f.lit(1))
-    return half.removed.withColumn(WEIGHT, f.lit(-1)).unionByName(added) if half.removes else added

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from tidefill.jobs.sql_names import HIDDEN, quoted
-from tidefill.views.relations.texts import MARK
+from tidefill.views.relations.texts import MARK, WEIGHT
 
-__all__ = ["HIDDEN", "MARK", "quoted", "table_at"]
+__all__ = ["HIDDEN", "MARK", "WEIGHT", "quoted", "table_at"]
 
 NAME_IN_CATALOG = re.compile(r"[A-Za-z0-9_]{1,200}")
 

@@ -17,10 +17,10 @@ from tidefill.core.version import Number, Version, bases_of_all
 from tidefill.core.walk import Coverage, Range, Split, above, rest
 from tidefill.errors import HistoryGone, KeyNotUnique, NotYet, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
-from tidefill.ports.frames import Halves
+from tidefill.ports.frames import Changes
 from tidefill.ports.upstream import UpstreamLook
 from tidefill.testing.memory import changes as rule
-from tidefill.testing.memory.tables import Frame, Row, Table, WalkOf
+from tidefill.testing.memory.tables import Frame, Row, Table, WalkOf, Weighted, weighted
 from tidefill.testing.memory.world import World
 
 EVERYTHING = Range(None, None)
@@ -165,21 +165,19 @@ class DeltaLike:
         """By the snapshot."""
         return sum(map(len, self._table().snapshots[min(number_of(at), self._table().version)].values()))
 
-    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[Frame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changes[Frame]:
         """Both images, judged one by one."""
         self._world.effect("upstream.changes")
         table = self._table()
 
-        def half(which: int) -> Frame:
-            def evaluate() -> list[Row]:
-                self._world.effect("upstream.changes.read")
-                if number_of(after) < table.changes_from:
-                    raise HistoryGone("the change feed was vacuumed")
-                return self._judged(table, after, upto, coverage)[which]
+        def evaluate() -> list[Weighted]:
+            self._world.effect("upstream.changes.read")
+            if number_of(after) < table.changes_from:
+                raise HistoryGone("the change feed was vacuumed")
+            removed, added = self._judged(table, after, upto, coverage)
+            return weighted(removed, -1) + weighted(added, 1)
 
-            return evaluate
-
-        return Halves(half(0), half(1), images=True)
+        return Changes(evaluate, images=True)
 
     def _judged(self, table: Table, after: Version, upto: Version, coverage: Coverage) -> tuple[list[Row], list[Row]]:
         asked = (table.identity, after.point, upto.point, coverage)

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from tidefill.core.state import Occurrence
 from tidefill.core.step import Shape
-from tidefill.ports.frames import Halves, Judged, Merge, Put
-from tidefill.testing.memory.tables import GROUP, ID, REF, VALUE, Frame, Row
+from tidefill.ports.frames import Changes, Judged, Merge, Put
+from tidefill.testing.memory.tables import GROUP, ID, REF, VALUE, Frame, Row, sides, weighted
 
 Marked: TypeAlias = tuple[str, Any, Row | None]
 
@@ -33,18 +33,16 @@ class _Common:
         """There is no text but the query itself."""
         return nullcontext(Judged(self.whole(rows)))
 
-    def no_changes(self, name: Occurrence) -> Halves[Frame]:
-        """Halves without rows."""
-        return Halves(nothing, nothing, images=True)
-
     def nothing(self) -> Frame:
         """A frame without rows."""
         return nothing
 
-    def with_chunk(self, halves: Halves[Frame], chunk: Frame) -> Halves[Frame]:
-        """The chunk's rows among the additions."""
-        added = halves.added
-        return Halves(halves.removed, lambda: added() + chunk(), halves.images, fresh=halves.fresh)
+    def with_chunk(self, changes: Changes[Frame] | None, chunk: Frame) -> Changes[Frame]:
+        """The chunk's rows among those that came."""
+        if changes is None:
+            return Changes(lambda: weighted(chunk(), 1), images=True, is_chunk=True)
+        rows = changes.rows
+        return Changes(lambda: rows() + weighted(chunk(), 1), changes.images, fresh=changes.fresh)
 
 
 class RowByRow(_Common):
@@ -68,19 +66,21 @@ class RowByRow(_Common):
         return lambda: self.derive({"t": frame()})
 
     def changes(
-        self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]
+        self, changes: Mapping[Occurrence, Changes[Frame]], new: Mapping[Occurrence, Frame]
     ) -> Merge[Frame] | Put[Frame]:
         """Both images give exact marks; keys alone do not."""
-        half = halves["t"]
-        if half.keys is not None:
-            return Put(half.keys, lambda: self.derive({"t": half.added()}))
-        changes = self._by_image(half) if half.images else self._by_key(half)
-        return Merge(changes, exact=half.images, fresh=half.fresh)
+        change = changes["t"]
+        if change.keys is not None:
+            _, came = sides(change.rows)
+            return Put(change.keys, lambda: self.derive({"t": came()}))
+        marked = self._by_image(change) if change.images else self._by_key(change)
+        return Merge(marked, exact=change.images, fresh=change.fresh)
 
-    def _by_image(self, half: Halves[Frame]) -> Frame:
+    def _by_image(self, change: Changes[Frame]) -> Frame:
         def evaluate() -> list[Marked]:
-            old = {row[0]: row for row in self.derive({"t": half.removed()})}
-            new = self.derive({"t": half.added()})
+            rows = change.rows()
+            old = {row[0]: row for row in self.derive({"t": [row for weight, row in rows if weight < 0]})}
+            new = self.derive({"t": [row for weight, row in rows if weight > 0]})
             upserts: list[Marked] = []
             for row in new:
                 before = old.pop(row[0], None)
@@ -90,11 +90,13 @@ class RowByRow(_Common):
 
         return evaluate
 
-    def _by_key(self, half: Halves[Frame]) -> Frame:
+    def _by_key(self, change: Changes[Frame]) -> Frame:
         def evaluate() -> list[Marked]:
-            upserts: list[Marked] = [("U", row[0], row) for row in self.derive({"t": half.added()})]
+            rows = change.rows()
+            now = self.derive({"t": [row for weight, row in rows if weight > 0]})
+            upserts: list[Marked] = [("U", row[0], row) for row in now]
             kept = {key for _, key, _ in upserts}
-            return upserts + [("D", key, None) for key in half.removed() if key not in kept]
+            return upserts + [("D", key, None) for weight, key in rows if weight < 0 and key not in kept]
 
         return evaluate
 
@@ -130,12 +132,12 @@ class Grouped(_Common):
         frame = rows["t"]
         return lambda: self.derive({"t": frame()})
 
-    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+    def changes(self, changes: Mapping[Occurrence, Changes[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Affected groups, recomputed from what is covered now."""
-        half, now = halves["t"], new["t"]
+        change, now = changes["t"], new["t"]
 
         def evaluate() -> list[Marked]:
-            affected = dict.fromkeys(row[GROUP] for row in half.removed() + half.added())
+            affected = dict.fromkeys(row[GROUP] for _, row in change.rows())
             return recomputed(affected, self.derive({"t": [row for row in now() if row[GROUP] in affected]}))
 
         return Merge(evaluate, exact=False)
@@ -169,15 +171,15 @@ class SelfJoin(_Pair):
         values = {row[ID]: row[VALUE] for row in inputs["b"]}
         return [(row[ID], row[VALUE], values[row[REF]]) for row in inputs["a"] if row[REF] in values]
 
-    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+    def changes(self, changes: Mapping[Occurrence, Changes[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of `a`, and those that refer to changed rows of `b`."""
-        a, b = (halves.get(name, self.no_changes(name)) for name in ("a", "b"))
+        a, b = (changes[name].rows if name in changes else nothing for name in ("a", "b"))
         new_a, new_b = new["a"], new["b"]
 
         def evaluate() -> list[Marked]:
-            changed = {row[ID] for row in b.removed() + b.added()}
+            changed = {row[ID] for _, row in b()}
             rows = new_a()
-            affected = dict.fromkeys(row[ID] for row in a.removed() + a.added())
+            affected = dict.fromkeys(row[ID] for _, row in a())
             affected.update(dict.fromkeys(row[ID] for row in rows if row[REF] in changed))
             now = [row for row in rows if row[ID] in affected]
             return recomputed(affected, self.derive({"a": now, "b": new_b()}))
@@ -194,7 +196,7 @@ class Full(SelfJoin):
         """There are no chunks."""
         return nothing
 
-    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+    def changes(self, changes: Mapping[Occurrence, Changes[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """It knows nothing of changes."""
         raise AssertionError("what is computed anew cannot be merged into")
 
@@ -213,13 +215,12 @@ class Join(_Pair):
             if row[ID] in values
         ]
 
-    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+    def changes(self, changes: Mapping[Occurrence, Changes[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed keys of either."""
         now = {name: new[name] for name in ("a", "b")}
 
         def evaluate() -> list[Marked]:
-            changed = [row for half in halves.values() for row in half.removed() + half.added()]
-            affected = dict.fromkeys(row[ID] for row in changed)
+            affected = dict.fromkeys(row[ID] for change in changes.values() for _, row in change.rows())
             return recomputed(affected, self.derive({name: frame() for name, frame in now.items()}))
 
         return Merge(evaluate, exact=False)
@@ -244,7 +245,7 @@ class Total(_Common):
         frame = rows["t"]
         return lambda: self.derive({"t": frame()})
 
-    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+    def changes(self, changes: Mapping[Occurrence, Changes[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """The one output, anew."""
         now = new["t"]
         return Merge(lambda: recomputed([0], self.derive({"t": now()})), exact=False)
@@ -268,13 +269,12 @@ class Branches(_Common):
         frames = dict(rows)
         return lambda: self.derive({name: frame() for name, frame in frames.items()})
 
-    def changes(self, halves: Mapping[Occurrence, Halves[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
+    def changes(self, changes: Mapping[Occurrence, Changes[Frame]], new: Mapping[Occurrence, Frame]) -> Merge[Frame]:
         """Changed rows of either branch."""
         now = dict(new)
 
         def evaluate() -> list[Marked]:
-            changed = {name: half.removed() + half.added() for name, half in halves.items()}
-            affected = dict.fromkeys((name, row[ID]) for name, rows in changed.items() for row in rows)
+            affected = dict.fromkeys((name, row[ID]) for name, change in changes.items() for _, row in change.rows())
             return recomputed(affected, self.derive({name: frame() for name, frame in now.items()}))
 
         return Merge(evaluate, exact=False)

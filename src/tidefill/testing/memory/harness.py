@@ -17,7 +17,7 @@ from tidefill.testing.conformance.target.harness import Marked, TargetCan
 from tidefill.testing.conformance.upstream.harness import Can, KeyValues, Layout, Row, Write
 from tidefill.testing.memory.delta import DeltaLike
 from tidefill.testing.memory.postgres import PostgresLike, Server
-from tidefill.testing.memory.tables import Bag, Catalog, Frame, Table, add, with_changes
+from tidefill.testing.memory.tables import Bag, Catalog, Frame, Table, add, sides, weighted, with_changes
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.topic import Brokers, MessageReader, Topic
 from tidefill.testing.memory.world import World
@@ -48,6 +48,10 @@ class _Stored:
     def collect(self, frame: Frame) -> list[Row]:
         """Evaluate."""
         return [stored[1:] for stored in frame()]
+
+    def sides(self, changes: Frame) -> tuple[Frame, Frame]:
+        """By weight."""
+        return sides(changes)
 
     def collect_keys(self, frame: Frame) -> list[KeyValues]:
         """Evaluate."""
@@ -194,6 +198,10 @@ class TopicHarness:
         """Evaluate."""
         return frame()
 
+    def sides(self, changes: Frame) -> tuple[Frame, Frame]:
+        """By weight."""
+        return sides(changes)
+
     def collect_keys(self, frame: Frame) -> list[KeyValues]:
         """It has both images."""
         raise NotImplementedError
@@ -230,8 +238,8 @@ class MemoryTargetHarness:
         return lambda: list(changes)
 
     def keys(self, ids: Sequence[int]) -> Frame:
-        """The keys."""
-        return lambda: list(ids)
+        """Changes."""
+        return lambda: weighted(ids, -1)
 
     def failing(self) -> Frame:
         """A computation that cannot be done."""

@@ -20,11 +20,11 @@ from tidefill.core.version import Snapshot, Version, lies_between
 from tidefill.core.walk import Coverage, Range, Split, above
 from tidefill.errors import HistoryGone, NotYet, Unreadable, UpstreamReplaced
 from tidefill.jobs.resources import Resource
-from tidefill.ports.frames import Halves
+from tidefill.ports.frames import Changes
 from tidefill.ports.upstream import UpstreamLook
 from tidefill.testing.memory import changes as rule
 from tidefill.testing.memory.delta import Bend, honest, refuse_duplicates, rows_in, spaced
-from tidefill.testing.memory.tables import Frame, Row, WalkOf
+from tidefill.testing.memory.tables import Frame, Row, WalkOf, Weighted, weighted
 from tidefill.testing.memory.world import World
 
 KEYS_AT_HAND_MAX = 2
@@ -311,7 +311,7 @@ class PostgresLike:
             return Changed.ALL
         return Changed.SOME if any(logged.keys for logged in told) else Changed.NOTHING
 
-    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Halves[Frame]:
+    def read_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changes[Frame]:
         """Keys from the log, rows from the snapshot."""
         self._world.effect("upstream.changes")
         head = self._heads.get(_snapshot(upto))
@@ -325,9 +325,12 @@ class PostgresLike:
             present = [row for row in found if row is not None]
             return [row for row in present if rule.judge_by_key(self._walk_of(row), coverage)[1]]
 
+        def evaluate() -> list[Weighted]:
+            return weighted(keys(), -1) + weighted(rows(), 1)
+
         told = {key for logged in self._transactions(after, upto) for key in logged.keys}
         few = len(told) <= KEYS_AT_HAND_MAX
-        return Halves(keys, rows, images=False, keys=tuple(Key((key,)) for key in sorted(told)) if few else None)
+        return Changes(evaluate, images=False, keys=tuple(Key((key,)) for key in sorted(told)) if few else None)
 
     def _rows_of(self, head: Head | None) -> dict[int, Row]:
         if head is None or not head.alive:

@@ -16,6 +16,7 @@ from tidefill.errors import TargetTouched
 Row: TypeAlias = tuple[Any, ...]
 Bag: TypeAlias = dict[Any, tuple[Row, ...]]
 Frame: TypeAlias = Callable[[], list[Any]]
+Weighted: TypeAlias = tuple[int, Any]
 WalkOf: TypeAlias = Callable[[Row], Key]
 
 NO_ROWS = Counts()
@@ -98,6 +99,20 @@ class Catalog:
         if table is None:
             raise TargetTouched(f"there is no table at {path}", hint="RESYNC the job to build it anew.")
         return table
+
+
+def weighted(rows: Iterable[Any], weight: int) -> list[Weighted]:
+    """Rows that all have this weight."""
+    return [(weight, row) for row in rows]
+
+
+def sides(changes: Frame) -> tuple[Frame, Frame]:
+    """The rows that went, and those that came, each evaluated by itself."""
+
+    def of(sign: int) -> Frame:
+        return lambda: [row for weight, row in changes() if weight * sign > 0]
+
+    return of(-1), of(1)
 
 
 def add(bag: Bag, row: Row) -> None:

@@ -172,7 +172,7 @@ class MemoryTarget:
         """Rows that one side has and the other has not."""
         self._world.effect("target.compare")
         bag = self._catalog.at(self._path).snapshots[version]
-        keys = set(but()) if but is not None else set()
+        keys = {key for weight, key in but() if weight < 0} if but is not None else set()
         if within is not None:
             places = {key: Key(key if isinstance(key, tuple) else (key,)) for key in bag}
             bag = {key: rows for key, rows in bag.items() if any(part.holds(places[key]) for part in within)}

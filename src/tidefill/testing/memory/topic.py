@@ -15,7 +15,7 @@ from tidefill.core.version import Offsets
 from tidefill.errors import BadMessage, Unavailable, Unreadable
 from tidefill.kafka.look import PartitionLook, TopicLook, TopicSetUp
 from tidefill.kafka.spans import Span
-from tidefill.testing.memory.tables import Frame, Row
+from tidefill.testing.memory.tables import Frame, Row, weighted
 from tidefill.testing.memory.world import World
 
 NO_TRANSACTION = 0
@@ -239,6 +239,11 @@ class MessageReader:
             return found
 
         return evaluate
+
+    def came(self, spans: Sequence[Span]) -> Frame:
+        """With a weight."""
+        rows = self.read(spans)
+        return lambda: weighted(rows(), 1)
 
     def _refuse(self, span: Span) -> None:
         """As the connector does it: it reads all of the span, or fails."""

@@ -39,7 +39,7 @@ class TargetHarness(Protocol[F]):
         """Changes for a Merge: I, U or D, the key, and the row (None for D)."""
 
     def keys(self, ids: Sequence[int]) -> F:
-        """A frame of keys."""
+        """Changes by which the rows with these keys went."""
 
     def failing(self) -> F:
         """A frame of rows or changes whose evaluation raises, perhaps when a part of it is there."""

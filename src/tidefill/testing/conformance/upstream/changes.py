@@ -9,8 +9,8 @@ from tidefill.core import walk
 from tidefill.core.look import Changed
 from tidefill.core.walk import covered_ranges
 from tidefill.testing.conformance.upstream.checks import (
+    assert_changes,
     assert_exact,
-    assert_halves,
     first_version,
     forward_target,
     open_first,
@@ -100,11 +100,11 @@ def changes_have_their_interval(harness: UpstreamHarness[F]) -> None:
     middle = first_version(harness)
     harness.write([(NINE[1], row(2, 2, 5))])
     with open_newest(harness) as (upstream, head):
-        halves = upstream.read_changes(middle, head, walk.whole())
+        changes = upstream.read_changes(middle, head, walk.whole())
         harness.write([(NINE[2], row(3, 3, 5)), (row(2, 2, 5), None)])
         before, after = (row(1, 1, 5), *NINE[1:]), (row(1, 1, 5), row(2, 2, 5), *NINE[2:])
-        assert_halves(harness, halves, before, after, walk.whole())
-        assert_halves(harness, upstream.read_changes(middle, head, walk.whole()), before, after, walk.whole())
+        assert_changes(harness, changes, before, after, walk.whole())
+        assert_changes(harness, upstream.read_changes(middle, head, walk.whole()), before, after, walk.whole())
 
 
 def changes_add_up(harness: UpstreamHarness[F]) -> None:
@@ -127,7 +127,7 @@ def changed_agrees_with_changes(harness: UpstreamHarness[F]) -> None:
     harness.write([(NINE[6], row(7, 8))])
     with open_newest(harness) as (upstream, head):
         if upstream.classify_changes(start, head, PARTLY) is Changed.NOTHING:
-            assert_halves(harness, upstream.read_changes(start, head, PARTLY), NINE, NINE, PARTLY)
+            assert_changes(harness, upstream.read_changes(start, head, PARTLY), NINE, NINE, PARTLY)
         assert upstream.classify_changes(start, head, walk.whole()) is not Changed.NOTHING
     harness.write([(NINE[0], None)])
     with open_newest(harness) as (upstream, head):
@@ -155,7 +155,7 @@ def a_commit_that_changes_no_row(harness: UpstreamHarness[F]) -> None:
     harness.stir()
     with open_newest(harness) as (upstream, head):
         assert upstream.classify_changes(start, head, walk.whole()) is Changed.NOTHING
-        assert_halves(harness, upstream.read_changes(start, head, walk.whole()), NINE, NINE, walk.whole())
+        assert_changes(harness, upstream.read_changes(start, head, walk.whole()), NINE, NINE, walk.whole())
         assert_same(harness.collect(upstream.rows(EVERYTHING, head)), NINE)
 
 
@@ -172,7 +172,7 @@ def truncate_is_a_change_of_all(harness: UpstreamHarness[F]) -> None:
     with open_newest(harness) as (upstream, later):
         assert upstream.classify_changes(head, later, PARTLY) is Changed.SOME, "the TRUNCATE lies behind"
         after = (row(30, 2), row(31, 3))
-        assert_halves(harness, upstream.read_changes(head, later, PARTLY), after[:1], after, PARTLY)
+        assert_changes(harness, upstream.read_changes(head, later, PARTLY), after[:1], after, PARTLY)
 
 
 def a_backfill_among_writes(harness: UpstreamHarness[F]) -> None:

@@ -11,7 +11,7 @@ from tidefill.core.keys import Key, key_from_json, key_to_json
 from tidefill.core.look import Changed
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
-from tidefill.ports.frames import Halves
+from tidefill.ports.frames import Changes
 from tidefill.ports.upstream import Upstream
 from tidefill.testing.conformance.upstream.harness import F, KeyValues, Layout, Row, UpstreamHarness, Write
 from tidefill.testing.conformance.upstream.rows import ORDINARY, PARTLY, assert_same, by_id, covered
@@ -53,32 +53,33 @@ def assert_exact(harness: UpstreamHarness[F], before: Sequence[Row], transaction
     after = tuple(now.values())
     with open_newest(harness) as (upstream, head):
         for coverage in (PARTLY, walk.whole(), (Split(None, None),)):
-            assert_halves(harness, upstream.read_changes(old, head, coverage), before, after, coverage)
+            assert_changes(harness, upstream.read_changes(old, head, coverage), before, after, coverage)
             differ = covered(before, coverage) != covered(after, coverage)
             assert not differ or upstream.classify_changes(old, head, coverage) is not Changed.NOTHING
 
 
-def assert_halves(
+def assert_changes(
     harness: UpstreamHarness[F],
-    halves: Halves[F],
+    changes: Changes[F],
     before: Sequence[Row],
     after: Sequence[Row],
     coverage: Coverage,
     layout: Layout = ORDINARY,
 ) -> None:
     old, new = covered(before, coverage, layout), covered(after, coverage, layout)
-    added = harness.collect(halves.added)
-    if halves.images:
+    went, came = harness.sides(changes.rows)
+    added = harness.collect(came)
+    if changes.images:
         kept = set(before) & set(after)
-        removed = harness.collect(halves.removed)
-        assert halves.removes or not removed, "it is said that there is nothing"
+        removed = harness.collect(went)
+        assert changes.removes or not removed, "it is said that there is nothing"
         assert_same(removed, [image for image in old.values() if image not in kept])
         assert_same(added, [image for image in new.values() if image not in kept])
         return
-    keys = harness.collect_keys(halves.removed)
-    if halves.lead is not None:
+    keys = harness.collect_keys(went)
+    if changes.lead is not None:
         leads = sorted(lead for lead, *_ in keys if isinstance(lead, int))
-        assert halves.lead == (leads[0], leads[-1])
+        assert changes.lead == (leads[0], leads[-1])
         assert len(leads) == len(keys)
     changed = {layout.key_of(image) for image in set(before) ^ set(after)}
     assert len(keys) == len(set(keys)), "each key once"
@@ -86,15 +87,16 @@ def assert_halves(
     assert_same(added, [image for key, image in new.items() if key in keys])
 
 
-def forward_target(harness: UpstreamHarness[F], target: dict[KeyValues, Row], halves: Halves[F]) -> None:
-    """Apply the halves as a replica does."""
-    if halves.images:
-        for image in harness.collect(halves.removed):
+def forward_target(harness: UpstreamHarness[F], target: dict[KeyValues, Row], changes: Changes[F]) -> None:
+    """Apply the changes as a replica does."""
+    went, came = harness.sides(changes.rows)
+    if changes.images:
+        for image in harness.collect(went):
             assert target.pop(ORDINARY.key_of(image)) == image, "what is removed was there"
     else:
-        for key in harness.collect_keys(halves.removed):
+        for key in harness.collect_keys(went):
             target.pop(key, None)
-    for image in harness.collect(halves.added):
+    for image in harness.collect(came):
         assert ORDINARY.key_of(image) not in target, "what is added was not there"
         target[ORDINARY.key_of(image)] = image
 

@@ -12,8 +12,8 @@ from tidefill.core.version import version_from_json, version_to_json
 from tidefill.errors import HistoryGone, Unreadable
 from tidefill.testing.conformance.expecting import raised
 from tidefill.testing.conformance.upstream.checks import (
+    assert_changes,
     assert_exact,
-    assert_halves,
     first_version,
     forward_target,
     open_first,
@@ -52,8 +52,8 @@ def what_came_is_there_after_release_and_restart(harness: UpstreamHarness[F]) ->
     again.prepare(idle)
     again.check(old)
     with again.open_head(first=False) as head:
-        halves = again.read_changes(old, head, walk.whole())
-        assert_halves(harness, halves, NINE, (*NINE, *MORE), walk.whole())
+        changes = again.read_changes(old, head, walk.whole())
+        assert_changes(harness, changes, NINE, (*NINE, *MORE), walk.whole())
         assert again.classify_changes(old, head, PARTLY) is not Changed.NOTHING
         assert again.classify_changes(head, head, walk.whole()) is Changed.NOTHING
 
@@ -65,14 +65,14 @@ def what_came_is_lost(harness: UpstreamHarness[F]) -> None:
     old = first_version(harness)
     harness.write([(None, new) for new in MORE])
     with open_newest(harness) as (upstream, head):
-        halves = upstream.read_changes(old, head, walk.whole())
+        changes = upstream.read_changes(old, head, walk.whole())
         frame = upstream.rows(EVERYTHING, head)
         upstream.check(old)
         harness.lose_history()
         with suppress(Unreadable, HistoryGone):
             assert_same(harness.collect(frame), (*NINE, *MORE))
         with suppress(Unreadable, HistoryGone):
-            assert_halves(harness, halves, NINE, (*NINE, *MORE), walk.whole())
+            assert_changes(harness, changes, NINE, (*NINE, *MORE), walk.whole())
         assert raised(HistoryGone, lambda: upstream.check(old)).hint
 
 

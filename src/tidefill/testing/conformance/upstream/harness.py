@@ -81,7 +81,10 @@ class UpstreamHarness(Protocol[F]):
         """The rows of a frame, evaluated as a target does it: errors in reading are ours."""
 
     def collect_keys(self, frame: F) -> list[KeyValues]:
-        """The same for a frame of keys: `removed` without images."""
+        """The same for a frame of keys: what went, without images."""
+
+    def sides(self, changes: F) -> tuple[F, F]:
+        """Of a frame with weights: what went, and what came, without their weights."""
 
     def truncate(self) -> None:
         """TRUNCATE, with `Can.TRUNCATE`."""

@@ -11,7 +11,7 @@ from typing import Any
 from tidefill.core.keys import TOP, Key, Timestamp, Value
 from tidefill.core.walk import Range, Split, Upto, covered_ranges, covers
 from tidefill.testing.conformance.upstream.checks import (
-    assert_halves,
+    assert_changes,
     assert_walk,
     first_version,
     greatest_of,
@@ -146,8 +146,8 @@ def changes_know_the_order_too(harness: UpstreamHarness[F]) -> None:
         after = [(*old_row[:2], 99) for old_row in case.rows]
         harness.write(list(zip(case.rows, after, strict=True)))
         with open_newest(harness) as (upstream, head):
-            halves = upstream.read_changes(old, head, coverage)
-            assert_halves(harness, halves, case.rows, after, coverage, case.layout)
+            changes = upstream.read_changes(old, head, coverage)
+            assert_changes(harness, changes, case.rows, after, coverage, case.layout)
 
 
 ORDER: tuple[UpstreamTest, ...] = (

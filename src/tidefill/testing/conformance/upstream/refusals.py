@@ -7,7 +7,7 @@ from contextlib import suppress
 from tidefill.core import walk
 from tidefill.errors import HistoryGone, KeyNotUnique, Unreadable, UpstreamReplaced
 from tidefill.testing.conformance.expecting import raised
-from tidefill.testing.conformance.upstream.checks import assert_halves, first_version, open_first, open_newest
+from tidefill.testing.conformance.upstream.checks import assert_changes, first_version, open_first, open_newest
 from tidefill.testing.conformance.upstream.harness import Can, F, UpstreamHarness, UpstreamTest, needs
 from tidefill.testing.conformance.upstream.rows import EVERYTHING, NINE, ORDINARY, assert_same, row
 
@@ -46,13 +46,13 @@ def lost_history_is_never_read_wrong(harness: UpstreamHarness[F]) -> None:
     harness.write([(NINE[0], row(1, 1, 5)), (NINE[1], None)])
     after = (row(1, 1, 5), *NINE[2:])
     with open_newest(harness) as (upstream, head):
-        halves = upstream.read_changes(old, head, walk.whole())
+        changes = upstream.read_changes(old, head, walk.whole())
         frame = upstream.rows(EVERYTHING, old if upstream.lasting else head)
         harness.lose_history()
         with suppress(Unreadable, HistoryGone):
             assert_same(harness.collect(frame), NINE if upstream.lasting else after)
         with suppress(Unreadable, HistoryGone):
-            assert_halves(harness, halves, NINE, after, walk.whole())
+            assert_changes(harness, changes, NINE, after, walk.whole())
 
 
 def a_key_that_is_there_twice(harness: UpstreamHarness[F]) -> None:

@@ -11,7 +11,7 @@ from tidefill.core.walk import Split
 from tidefill.errors import Unreadable
 from tidefill.testing.conformance.expecting import raised
 from tidefill.testing.conformance.upstream.checks import (
-    assert_halves,
+    assert_changes,
     first_version,
     greatest_of,
     open_first,
@@ -116,7 +116,7 @@ def a_version_survives_json_and_a_restart(harness: UpstreamHarness[F]) -> None:
     old = version_from_json(json.loads(text))
     with open_newest(harness) as (upstream, head):
         upstream.check(old)
-        assert_halves(harness, upstream.read_changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
+        assert_changes(harness, upstream.read_changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
 
 
 def preparing_again_is_harmless(harness: UpstreamHarness[F]) -> None:
@@ -127,7 +127,7 @@ def preparing_again_is_harmless(harness: UpstreamHarness[F]) -> None:
     upstream.prepare(None)
     upstream.prepare(None)
     with upstream.open_head(first=False) as head:
-        assert_halves(harness, upstream.read_changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
+        assert_changes(harness, upstream.read_changes(old, head, walk.whole()), NINE, NINE[1:], walk.whole())
 
 
 VERSIONS: tuple[UpstreamTest, ...] = (

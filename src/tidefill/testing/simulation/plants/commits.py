@@ -67,8 +67,8 @@ def _leave_a_key_out(before: Any, changes: list[Any]) -> Any:
 _row_by_row = RowByRow.changes
 
 
-def _keep_what_is_gone(self: RowByRow, halves: Any, new: Any) -> Any:
-    write = _row_by_row(self, halves, new)
+def _keep_what_is_gone(self: RowByRow, changes: Any, new: Any) -> Any:
+    write = _row_by_row(self, changes, new)
     if not isinstance(write, Put):
         return write
     there = {row[0] for row in write.rows()}

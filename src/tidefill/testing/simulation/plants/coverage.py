@@ -12,7 +12,7 @@ from tidefill.core.look import Changed, Look
 from tidefill.core.state import JobState
 from tidefill.core.step import Knobs, Shape, Step, Wait, Write
 from tidefill.core.walk import Coverage, Done, NotStarted, Upto
-from tidefill.ports.frames import Append, Halves
+from tidefill.ports.frames import Append, Changes
 from tidefill.run.backfill import Backfill
 from tidefill.testing.memory import changes
 from tidefill.testing.simulation.plants.plant import Patch, Plant
@@ -35,13 +35,13 @@ def _upto(key: Key, last: Key) -> bool:
     return key <= last
 
 
-def _halves_by_new_coverage(
+def _changes_by_new_coverage(
     self: Backfill[Any], name: str, before: JobState, plan: Step, after: JobState
-) -> Halves[Any] | None:
-    return _halves(self, name, replace(before, coverage=after.coverage), plan, after)
+) -> Changes[Any] | None:
+    return _changes(self, name, replace(before, coverage=after.coverage), plan, after)
 
 
-_halves = Backfill._halves
+_changes = Backfill._changes
 _write = Backfill._write
 
 
@@ -103,7 +103,7 @@ OF_COVERAGE = (
         "changes are judged by the coverage after the step: chunk rows come twice",
         ("I7 loud",),
         154,
-        ((Backfill, "_halves", _halves_by_new_coverage),),
+        ((Backfill, "_changes", _changes_by_new_coverage),),
     ),
     Plant(
         "fill-at-old-version",

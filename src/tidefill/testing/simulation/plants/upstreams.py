@@ -41,7 +41,8 @@ def _by_place_in_the_log(self: PostgresLike, after: Version, upto: Version) -> l
 
 def _slot_checked_at_look_only(self: PostgresLike, after: Version, upto: Version) -> list[Logged]:
     old, new = memory_postgres._snapshot(after), memory_postgres._snapshot(upto)
-    told = self._find().log[self._find().slots[self._slot].position : json.loads(upto.carry)["end"]]
+    slot = self._find().slots.get(self._slot)
+    told = [] if slot is None else self._find().log[slot.position : json.loads(upto.carry)["end"]]
     return [logged for logged in told if lies_between(logged.xid, old, new)]
 
 
