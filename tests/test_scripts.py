@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
+
+import pytest
 
 REPO = Path(__file__).parents[1]
 RUN = """
@@ -64,3 +67,24 @@ def test_a_part_that_has_passed_on_this_commit_is_not_repeated(tmp_path: Path) -
         assert done.returncode == 1
     assert (tmp_path / "one").read_text().split() == ["ran"]
     assert (tmp_path / "two").read_text().split() == ["ran", "ran"]
+
+
+PARTS = ("operators", "engine", "lake", "index", "views", "delta", "replica", "kafka", "web", "postgres", "simulator")
+OF_TESTS = re.compile(r"^from (tests\.[a-z_.]+) import", re.MULTILINE)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_reads_all_that_its_files_import(part: str) -> None:
+    """Else a part that has passed would not be repeated when a file changed that it needs."""
+    command = ["bash", "-c", '. scripts/parts; read_by "$0"', part]
+    told = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=60, check=True).stdout
+    read = {line.partition("\t")[2] for line in told.splitlines()}
+    assert "src/tidefill/core/step.py" in read
+    missing = {
+        (name, module)
+        for name in read
+        if name.startswith("tests/") and name.endswith(".py")
+        for module in OF_TESTS.findall((REPO / name).read_text())
+        if module.replace(".", "/") + ".py" not in read and not (REPO / module.replace(".", "/")).is_dir()
+    }
+    assert not missing
