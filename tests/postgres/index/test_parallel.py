@@ -197,7 +197,7 @@ def test_equal_keys_of_rows_that_go_are_no_duplicates(indexed: Make, monkeypatch
     assert index.writes("INSERT INTO {t} (id, r, v) VALUES (9, 1, 'a')") == "23505"
 
 
-def test_with_a_limit_each_chunk_waits_for_its_turn(indexed: Make) -> None:
+def test_with_a_limit_each_chunk_waits_for_its_turn(indexed: Make) -> None:  # Y11
     index = indexed(ROWS, chunk_rows=4, tasks=3, rate_limit=1000)
     assert index.machine.tasks(index.job) == 1
     index.run_to(State.MERGING)

@@ -85,7 +85,7 @@ def test_others_that_wait_for_a_shared_chunk_slow_it(
     monkeypatch.setattr(pressure, "blocked", lambda connection: 3)
     monkeypatch.setattr(pressure, "signals", noted)
     monkeypatch.setattr("tidefill.indexes.pressure.LOOK_S", 0.0)
-    several(engine, table, chunk_rows=300).wait(WAIT_S)
+    several(engine, table, chunk_rows=600).wait(WAIT_S)
     assert set(seen) == {0, 3}
 
 
