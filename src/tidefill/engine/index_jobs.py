@@ -14,7 +14,7 @@ from tidefill.engine.tables import names_of
 from tidefill.errors import BadInput, InvalidSetting, UnknownJob, WrongState
 from tidefill.extras import with_extra
 from tidefill.jobs import graph
-from tidefill.jobs.condition import condition_from_text
+from tidefill.jobs.condition import condition_of_commit
 from tidefill.jobs.definitions import (
     IndexDefinition,
     IndexesDefinition,
@@ -202,7 +202,7 @@ class IndexJobs:
 
     def _lake_violations(self, row: Job, definition: LakeIndexDefinition) -> list[tuple[str, int, str]]:
         """By the index as it is now. No Spark is started if the condition says that there are none."""
-        condition = condition_from_text(row.condition)
+        condition = condition_of_commit(row.condition)
         if not definition.unique or (condition is not None and not condition.violated):
             return []
         location = self._inputs.live(row.name).location

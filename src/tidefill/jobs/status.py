@@ -22,7 +22,7 @@ from tidefill.core.step import StepKind
 from tidefill.core.version import Point
 from tidefill.core.walk import Coverage, Done, NotStarted, Position, Range, Split, Upto
 from tidefill.errors import StateUnreadable, StoreUnreadable
-from tidefill.jobs.condition import condition_from_text
+from tidefill.jobs.condition import Condition, condition_from_text
 from tidefill.jobs.definitions import UnreadableDefinition, job_from_text
 from tidefill.jobs.graph import is_index
 from tidefill.jobs.lifecycle import Life
@@ -177,28 +177,18 @@ def status_of(row: Job, now_s: float, is_gone: Callable[[str], bool] = lambda _:
         doing=doing,
         phase=_phase(row) if is_index(row) else "",
         parts=row.parts if row.part_names else (),
-        condition=_condition_on_server(row) if is_index(row) else str(condition or ""),
-        violated=None if condition is None else condition.violated,
+        condition=str(condition or ""),
+        violated=condition.violated if isinstance(condition, Condition) else None,
     )
 
 
 def _phase(row: Job) -> str:
     """Where an index is by its last report; empty before the first."""
-    return str(_of_index(row).get("state") or "")
-
-
-def _condition_on_server(row: Job) -> str:
-    """VIOLATED if rows have no entry in an index, by its last report."""
-    rows = _of_index(row).get("refused") or 0
-    return f"VIOLATED ({rows} row{'s' * (rows != 1)} without an entry)" if rows else ""
-
-
-def _of_index(row: Job) -> dict[str, Any]:
     try:
         data = json.loads(row.anchor) if row.anchor else {}
     except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}
+        return ""
+    return str(data.get("state") or "") if isinstance(data, dict) else ""
 
 
 def _kind(row: Job) -> tuple[str, Failure | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tidefill.core.confirm import Truth
 from tidefill.core.step import Step, Write
-from tidefill.jobs.condition import Condition, condition_from_text, condition_to_text, told
+from tidefill.jobs.condition import Condition, condition_of_commit, condition_to_text, told
 from tidefill.jobs.row import Job
 from tidefill.ports.uniqueness import Uniqueness
 
@@ -23,7 +23,7 @@ class Watch:
 
     def recovered(self, job: Job, truth: Truth) -> tuple[bool, tuple[str, ...]]:
         """Whether it had to be counted again, and the events that follow."""
-        noted = condition_from_text(job.condition)
+        noted = condition_of_commit(job.condition)
         if not truth.state.finished() or _is_of(self._known, job, truth):
             return False, ()
         if _is_of(noted, job, truth):
@@ -42,7 +42,7 @@ class Watch:
         return self._found(job, after, violated)
 
     def _found(self, job: Job, truth: Truth, violated: int) -> tuple[str, ...]:
-        before = condition_from_text(job.condition)
+        before = condition_of_commit(job.condition)
         self._known = Condition(violated, job.generation_uuid, truth.state.step)
         return told(before, self._known)
 

@@ -138,18 +138,18 @@ class Cursor:
 
     def text_until(self, what: str, *words: str) -> str:
         """Read, as it was written, all up to these words, or all that is left."""
-        start, depth = self.current, 0
-        while not self.at_end:
-            depth += {"(": 1, ")": -1}.get(self.current.word, 0)
-            if not depth and all(self._ahead(offset).word == word for offset, word in enumerate(words)):
-                break
-            self._index += 1
-        return self._text_since(start, what)
+        return self._text_up_to(
+            what, lambda: all(self._ahead(offset).word == word for offset, word in enumerate(words))
+        )
 
     def text_in_list(self, what: str) -> str:
         """Read, as it was written, all up to the comma or the parenthesis that ends one of a list."""
+        return self._text_up_to(what, lambda: self.current.word in (",", ")"))
+
+    def _text_up_to(self, what: str, ends: Callable[[], bool]) -> str:
+        """Up to the first place outside of parentheses of its own where that holds, or all that is left."""
         start, depth = self.current, 0
-        while depth or self.current.word not in (",", ")"):
+        while not self.at_end and (depth or not ends()):
             depth += {"(": 1, ")": -1}.get(self.current.word, 0)
             self._index += 1
         return self._text_since(start, what)

@@ -104,6 +104,12 @@ class Indexed:
         made: psycopg.Connection[Any] = self._opened[-1]
         return made
 
+    def reconnect(self) -> None:
+        """After the server was restarted."""
+        self.owner.close()
+        self.owner = self.writer()
+        self._opened[0] = self._opened.pop()
+
     def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """As the owner; `{t}` is the table."""
         cursor = self.owner.execute(statement.replace("{t}", self.name).encode(), values or None)

@@ -96,11 +96,13 @@ def remove(index: Indexed) -> None:
 
 @dataclass
 class Writers:
-    """Writers in threads of their own, until they are stopped. `wrong`: what must not be. `told`: how often what."""
+    """Writers in threads of their own, until they are stopped. `wrong`: what must not be. `told`: how often what.
+    `may_be_cut`: the server is restarted meanwhile, and they open new sessions then."""
 
     index: Indexed
     kind: Kind
     seed: int
+    may_be_cut: bool = False
     wrong: list[str] = field(default_factory=list)
     told: Counter[str] = field(default_factory=Counter)
 
@@ -127,17 +129,28 @@ class Writers:
         self.index.until(lambda: self.told["committed"] >= upto or self.wrong)
 
     def _run(self, number: int) -> None:
-        try:
-            with (
-                psycopg.connect(self.index.url, autocommit=True) as session,
-                psycopg.connect(self.index.url, autocommit=True) as aside,
-            ):
-                session.execute("SET deadlock_timeout = '400ms'")
-                writer = Writer(self, session, aside, random.Random(self.seed * 100 + number), f"{number}")
-                while not self._stop.is_set():
-                    writer.transact()
-        except Exception as error:
-            self.wrong.append(f"a writer ended: {error!r}")
+        chance = random.Random(self.seed * 100 + number)
+        while not self._stop.is_set():
+            try:
+                self._write(number, chance)
+            except Exception as error:
+                if not self.may_be_cut or not isinstance(error, psycopg.OperationalError):
+                    self.wrong.append(f"a writer ended: {error!r}")
+                    return
+                self.told["cut"] += 1
+                time.sleep(0.02)  # the server is not back yet
+
+    def _write(self, number: int, chance: random.Random) -> None:
+        """Until it is stopped, or the server is."""
+        with (
+            psycopg.connect(self.index.url, autocommit=True) as session,
+            psycopg.connect(self.index.url, autocommit=True) as aside,
+        ):
+            session.execute("SET deadlock_timeout = '400ms'")
+            writer = Writer(self, session, aside, chance, f"{number}")
+            writer.roll_back_prepared()
+            while not self._stop.is_set():
+                writer.transact()
 
 
 @dataclass
@@ -175,6 +188,8 @@ class Writer:
             self._end()
             self.writers.told["committed"] += 1
         except psycopg.Error as error:
+            if self.session.broken or self.aside.broken:
+                raise
             if self.session.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                 self.session.execute("ROLLBACK")
             self._judge(error, is_live)
@@ -198,12 +213,21 @@ class Writer:
         if how < 0.05:
             self.sql("ROLLBACK")
         elif how < 0.1:
-            name = f"{self.writers.index.name}_{self.name}"
-            self.sql(f"PREPARE TRANSACTION '{name}'")
+            self.sql(f"PREPARE TRANSACTION '{self.prepared}'")
             self._think(0.05)
-            self.sql(f"{self.chance.choice(('COMMIT', 'ROLLBACK'))} PREPARED '{name}'")
+            self.sql(f"{self.chance.choice(('COMMIT', 'ROLLBACK'))} PREPARED '{self.prepared}'")
         else:
             self.sql("COMMIT")
+
+    @property
+    def prepared(self) -> str:
+        """How it calls its transactions of two phases."""
+        return f"{self.writers.index.name}_{self.name}"
+
+    def roll_back_prepared(self) -> None:
+        """What was prepared when the server went down is still there when it is back."""
+        if self.session.execute("SELECT 1 FROM pg_prepared_xacts WHERE gid = %s", (self.prepared,)).fetchone():
+            self.sql(f"ROLLBACK PREPARED '{self.prepared}'")
 
     def _think(self, most_s: float) -> None:
         time.sleep(self.chance.uniform(0, most_s))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,6 +83,31 @@ def test_it_lives_from_create_to_drop(engine: Engine, postgres: Postgres, table:
     engine.run_once(ends_soon())
     assert made_on_the_server(postgres, table) == (0, None)
     assert engine.jobs() == []
+
+
+ASKS = """
+import sys, tidefill
+lake, store, url, table = sys.argv[1:]
+with tidefill.connect(None, lake, store, {"shop": url}) as engine:
+    engine.create_index("asked", f"shop.{table}", "email", unique=True, rate_limit=1, chunk_rows=1).wait(600)
+"""
+
+
+def test_who_asked_for_it_is_killed(engine: Engine, postgres: Postgres, table: str, tmp_path: Path) -> None:  # Y13
+    words = [str(tmp_path / "lake"), str(tmp_path / "store"), postgres.server.url(), table]
+    with subprocess.Popen([sys.executable, "-c", ASKS, *words]) as process:
+        until_s = time.monotonic() + WAIT_S
+        while not any(job.status().rows for job in engine.jobs()):
+            assert process.poll() is None
+            assert time.monotonic() < until_s, "it did not begin"
+            time.sleep(0.02)
+        process.kill()
+    job = engine.job("asked")
+    assert job.status().state == "backfilling"
+    job.alter(rate_limit=None, chunk_rows=None)
+    job.wait(WAIT_S)
+    assert job.verify().differences == ()
+    assert job.status().rows == 1000
 
 
 def test_duplicates_fail_it_and_resume_builds_it(engine: Engine, postgres: Postgres, table: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Barrier
 from typing import Any
 
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.postgres.index.harness import PATIENCE_S, Indexed
-from tidefill.errors import Fenced, Unavailable, VerifyFailed
+from tidefill.errors import DuplicateKeys, Fenced, NotYet, Unavailable, VerifyFailed
 from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.next_action import FillChunk
 from tidefill.indexes.states import Method, State
@@ -100,7 +101,103 @@ def test_chunks_are_filled_at_the_same_time(indexed: Make, monkeypatch: pytest.M
     assert index.differences() == []
 
 
-def test_with_a_limit_each_chunk_waits_for_its_turn(indexed: Make) -> None:
+def test_a_table_that_is_renamed_is_read_by_all_sessions(indexed: Make) -> None:
+    index = indexed(ROWS, chunk_rows=4, tasks=2)
+    index.run_before(FillChunk)
+    index.turn()
+    index.sql("ALTER TABLE {t} RENAME TO {t}_b")
+    index.name += "_b"
+    index.run()
+    assert index.differences() == []
+
+
+def test_a_planned_chunk_is_put_whole_though_batches_are_smaller_by_now(
+    indexed: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of four rows are planned; then one row at a time is asked for, and a writer holds the first one's key."""
+    index, one = indexed(ROWS, method=Method.INITPUT, chunk_rows=4, tasks=2), parallel.ParallelFill._fill
+    monkeypatch.setattr(filling, "BATCH_LOCK_MS", 10)
+    index.run_before(FillChunk)
+
+    def fails(self: Any, session: Any, control: Any, chunk: Chunk, rows: int) -> Loaded:
+        raise Unavailable("the server went away")
+
+    monkeypatch.setattr(parallel.ParallelFill, "_fill", fails)
+    with pytest.raises(Unavailable):
+        index.turn()
+    monkeypatch.setattr(parallel.ParallelFill, "_fill", one)
+    index.settings = replace(index.settings, chunk_rows=1, parallelism=1)
+    index.restart()
+    assert index.truth.filled.left == (0, 1), "none is filled"
+    writer = index.begin()
+    index.by(writer, "UPDATE {t} SET v = 'other' WHERE id = 1")
+    with index.meanwhile(index.turn, writer.info.backend_pid):
+        index.until(lambda: index.sql("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"))
+        writer.execute("ROLLBACK")
+    assert filling.filled(index.session).left == (1,)
+    assert index.count() == 4
+    index.run()
+    assert index.differences() == []
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_equal_keys_in_two_chunks_that_are_put_at_once(
+    indexed: Make, monkeypatch: pytest.MonkeyPatch, is_sorted: bool
+) -> None:
+    """Each session meets keys of the other, in the other's order if batches are not sorted. Both go on until one is a
+    duplicate for sure, and the report has all of them."""
+    keys = [f"v{number:03}" for number in range(300)]
+    rows = [(at, at % 4, key) for at, key in enumerate([*keys, *keys[100:][::-1]], 1)]
+    index, one, both = indexed(rows, method=Method.INITPUT, chunk_rows=300, tasks=2), filling.put_chunk, Barrier(2)
+    index.machine._parallel.is_sorted = is_sorted
+
+    def meets(*words: Any, **more: Any) -> Loaded:
+        both.wait(PATIENCE_S)
+        return one(*words, **more)
+
+    index.run_before(FillChunk)
+    with monkeypatch.context() as patch:
+        patch.setattr("tidefill.postgres.index.parallel.put_chunk", meets)
+        with pytest.raises((DuplicateKeys, NotYet)) as caught:
+            index.turn()
+    if not isinstance(caught.value, DuplicateKeys):
+        index.truth = index.machine.recover(index.job, None).truth
+        with pytest.raises(DuplicateKeys) as caught:
+            index.run()
+    assert "200 keys" in caught.value.fact
+    assert index.sql("SELECT report->>'total' FROM tidefill.indexes") == [("200",)]
+    index.machine.abandon(index.job, caught.value)
+    index.sql("DELETE FROM {t} WHERE id > 300")
+    index.restart()
+    index.run()
+    assert index.differences() == []
+
+
+def test_equal_keys_of_rows_that_go_are_no_duplicates(indexed: Make, monkeypatch: pytest.MonkeyPatch) -> None:  # C4, Y8
+    """The row of the first chunk goes when both have read: whoever comes second finds a tombstone, or takes over."""
+    rows = [(1, 0, "a"), (2, 1, "b"), (3, 2, "a"), (4, 3, "c")]
+    index, one, both = indexed(rows, method=Method.INITPUT, chunk_rows=2, tasks=2), filling._put_if_absent, Barrier(3)
+
+    def meets(shape: Any, is_sorted: bool) -> str:
+        both.wait(PATIENCE_S)
+        both.wait(PATIENCE_S)
+        return one(shape, is_sorted)
+
+    index.run_before(FillChunk)
+    with monkeypatch.context() as patch:
+        patch.setattr(filling, "_put_if_absent", meets)
+        with index.meanwhile(index.turn) as said:
+            both.wait(PATIENCE_S)
+            index.sql("DELETE FROM {t} WHERE id = 1")
+            patch.setattr(filling, "_put_if_absent", one)
+            both.wait(PATIENCE_S)
+    assert not isinstance(said[0], Exception), said
+    index.run()
+    assert index.differences() == []
+    assert index.writes("INSERT INTO {t} (id, r, v) VALUES (9, 1, 'a')") == "23505"
+
+
+def test_with_a_limit_each_chunk_waits_for_its_turn(indexed: Make) -> None:  # Y11
     index = indexed(ROWS, chunk_rows=4, tasks=3, rate_limit=1000)
     assert index.machine.tasks(index.job) == 1
     index.run_to(State.MERGING)

@@ -55,6 +55,22 @@ def test_others_wait_for_a_chunk(indexed: Make, method: Method) -> None:
     assert index.differences() == []
 
 
+def test_another_session_of_the_fill_does_not_count(indexed: Make) -> None:
+    index = indexed(ROWS)
+    index.run_before(FillChunk)
+    other, stranger = index.session.another(), index.writer()
+    with index.session.connection.transaction() as _, index.session.short_locks() as ours:
+        ours.execute(f"LOCK TABLE {index.shape.entries}")
+        pid = ours.info.backend_pid
+        look = f"SELECT 1 FROM {index.shape.entries}"
+        with index.meanwhile(lambda: other.all(look), pid):
+            assert pressure.blocked(ours) == 0
+            with index.meanwhile(lambda: stranger.execute(look)):
+                index.until(lambda: pressure.blocked(ours) == 1)
+                ours.execute("ROLLBACK")
+    other.close()
+
+
 @pytest.mark.full
 def test_checkpoints_are_forced(indexed: Make) -> None:
     index = indexed(ROWS, chunk_rows=2)

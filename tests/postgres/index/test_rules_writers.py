@@ -99,7 +99,9 @@ def test_a_row_inserted_again_is_seen_instead_of_the_one_deleted_meanwhile(
 
 
 @RULE
-def test_a_tombstone_is_only_for_the_owner(indexed: Make, monkeypatch: pytest.MonkeyPatch, holds: bool) -> None:  # C9
+def test_a_tombstone_is_only_for_the_owner(
+    indexed: Make, monkeypatch: pytest.MonkeyPatch, holds: bool
+) -> None:  # C9, Y4
     right = bodies.tombstone_upsert
     if not holds:
         monkeypatch.setattr(

@@ -15,8 +15,10 @@ from tests.postgres.index.test_jobs import WAIT_S, ends_soon, engine, made_on_th
 from tidefill.engine.engine import Engine
 from tidefill.engine.job import Job
 from tidefill.errors import BadInput, BadSql, InvalidSetting, JobFailed, NameTaken, WrongState
+from tidefill.indexes.pressure import Signals
 from tidefill.indexes.states import Method
-from tidefill.postgres.index import filling
+from tidefill.postgres.index import filling, pressure
+from tidefill.postgres.index.session import IndexSession
 from tidefill.testing.turns import turns
 
 __all__ = ["engine", "table"]  # fixtures
@@ -71,7 +73,23 @@ def test_one_scan_fills_all(engine: Engine, postgres: Postgres, table: str, monk
     assert counted == [3, 3, 3, 3]
 
 
-def test_one_fails_and_the_others_live(engine: Engine, postgres: Postgres, table: str) -> None:
+def test_others_that_wait_for_a_shared_chunk_slow_it(
+    engine: Engine, postgres: Postgres, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, signals = list[int](), pressure.signals
+
+    def noted(session: IndexSession, blocked: int, log_share: float) -> Signals:
+        seen.append(blocked)
+        return signals(session, 0, log_share)
+
+    monkeypatch.setattr(pressure, "blocked", lambda connection: 3)
+    monkeypatch.setattr(pressure, "signals", noted)
+    monkeypatch.setattr("tidefill.indexes.pressure.LOOK_S", 0.0)
+    several(engine, table, chunk_rows=600).wait(WAIT_S)
+    assert set(seen) == {0, 3}
+
+
+def test_one_fails_and_the_others_live(engine: Engine, postgres: Postgres, table: str) -> None:  # C14
     postgres.execute(f"UPDATE {table} SET note = 'same' WHERE id IN (1, 2, 3)")
     job = several(engine, table, chunk_rows=300).wait(WAIT_S)
     failures = {part.name: part.failure for part in job.status().parts}

@@ -7,16 +7,19 @@ import json
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.postgres.harness import Postgres
 from tests.postgres.index import stress_runner
 from tests.postgres.index.harness import PATIENCE_S, Indexed
 from tests.postgres.index.stress import KINDS, Writers, remove, setup
-from tidefill.errors import NotYet
+from tidefill.errors import NotYet, Unavailable
 from tidefill.indexes.shape import shape_to_text
 from tidefill.indexes.states import Method
 
@@ -38,6 +41,7 @@ CASES = [
     ("drained", "equal nulls", 13),
 ]
 COMMITS_AFTER = 40
+CRASHES = 4
 CHUNK_ROWS = 10
 
 
@@ -78,6 +82,47 @@ def restarted(indexed: Make, monkeypatch: pytest.MonkeyPatch, case: str, kind: s
                 except NotYet:
                     continue
             writers.go_on(COMMITS_AFTER)
+        check(index, writers)
+    finally:
+        remove(index)
+
+
+def crashed(
+    indexed: Make, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, case: str, kind: str, seed: int
+) -> None:
+    """One round in which the server is restarted as if the power had failed, in the middle of some turns."""
+    print(f"crashed: case {case}, kind {kind}, seed {seed}")
+    chance, crashes = random.Random(seed), 0
+    if case == "drained":
+        monkeypatch.setattr("tidefill.indexes.next_action.LOCK_TRIES", 0)
+    index = made(indexed, case, kind)
+
+    def crash() -> None:
+        time.sleep(chance.uniform(0, 0.05))  # anywhere in the turn
+        postgres.server.restart("immediate")
+
+    try:
+        with Writers(index, KINDS[kind], seed, may_be_cut=True) as writers:
+            writers.go_on(10)
+            until_s = time.monotonic() + 6 * PATIENCE_S
+            while not (index.truth.control and index.truth.control.is_public):
+                assert time.monotonic() < until_s, f"still {index.state}"
+                assert writers.wrong == []
+                thread = threading.Thread(target=crash)
+                is_cut = crashes < CRASHES and chance.random() < 0.2
+                if is_cut:
+                    crashes += 1
+                    thread.start()
+                with suppress(NotYet, Unavailable):
+                    index.turn()
+                if is_cut:
+                    thread.join()
+                    postgres.reconnect()
+                    index.reconnect()
+                    index.restart()
+                writers.go_on(chance.randrange(4))
+            writers.go_on(COMMITS_AFTER)
+        assert crashes
         check(index, writers)
     finally:
         remove(index)
@@ -139,6 +184,14 @@ def test_a_runner_is_killed(indexed: Make) -> None:
 @pytest.mark.parametrize(("case", "kind", "seed"), CASES)
 def test_many_take_over(indexed: Make, monkeypatch: pytest.MonkeyPatch, case: str, kind: str, seed: int) -> None:
     restarted(indexed, monkeypatch, case, kind, seed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("case", "kind", "seed"), CASES[:4])
+def test_the_server_crashes(
+    indexed: Make, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, case: str, kind: str, seed: int
+) -> None:
+    crashed(indexed, postgres, monkeypatch, case, kind, seed)
 
 
 @pytest.mark.full

@@ -74,7 +74,7 @@ class ExplainedIndexes:
 @dataclass(frozen=True, slots=True)
 class ExplainedIndex:
     """What an index will do. `rows`: about how many the table has. `leaves`: how many partitions. `missing`: SQL that
-    gives rights which it can do without."""
+    gives rights which it can do without. `free`: bytes on the server's disk, if that can be known."""
 
     name: str
     definition: IndexDefinition
@@ -84,6 +84,7 @@ class ExplainedIndex:
     sorting: Sorting
     notices: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    free: int | None = None
 
     @property
     def method(self) -> Method:
@@ -126,11 +127,12 @@ class ExplainedIndex:
 
     @property
     def _size(self) -> str:
-        """On the server's disk, about. The server does not tell how much of it is free."""
+        """On the server's disk, about."""
         made = f"some {size_text(self.sizes.entries)} of entries and {size_text(self.sizes.key)} of their key"
         log = f"; {size_text(self.sizes.logged)} of log for each row that changes meanwhile, up to log_limit"
         most = "at most " if self.definition.where else ""
-        return f"{most}{made}{log if self.method is Method.BULK else ''}"
+        free = "" if self.free is None else f"; {size_text(self.free)} are free"
+        return f"{most}{made}{log if self.method is Method.BULK else ''}{free}"
 
     def document(self) -> dict[str, Any]:
         """For a program."""
@@ -141,7 +143,8 @@ class ExplainedIndex:
             "nulls_not_distinct": definition.nulls_not_distinct, "method": definition.method,
             "sort": {"by": self.sorting.sort.value, "why": self.sorting.why, "loaded_by": self.sorting.loads},
             "states": [state.value for state in STATES[self.method]], "rows": self.rows,
-            "bytes": {"entries": self.sizes.entries, "key": self.sizes.key, "logged_row": self.sizes.logged},
+            "bytes": {"entries": self.sizes.entries, "key": self.sizes.key, "logged_row": self.sizes.logged,
+                      "free": self.free},
             "missing_rights": list(self.missing),
             "partitions": self.leaves, "longest_wait_ms": self.longest_wait_ms,
             "trigger_us": {"building": building_us, "live": live_us}, "notices": list(self.notices),

@@ -40,7 +40,8 @@ class Filled:
     many rows a batch of initput had, if it had to be made smaller because of a writer's lock. `blocked`: how many
     sessions waited for the locks of the last chunk when it ended. `left`: the numbers of the chunks before `upto` that
     are not filled yet; of a fill through Spark, of the ranges that are not loaded yet. Of a fill through Spark alone:
-    `is_read`: all rows are staged; `loaded`: the rows of the ranges that are loaded."""
+    `is_read`: all rows are staged; `loaded`: the rows of the ranges that are loaded; `events`: what the last step has
+    to tell."""
 
     chunks: int = 0
     rows: int = 0
@@ -51,6 +52,7 @@ class Filled:
     is_read: bool = False
     left: tuple[int, ...] = ()
     loaded: int = 0
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +128,9 @@ def fill_chunk(session: IndexSession, control: Control, chunk: Chunk) -> Loaded:
         return Loaded(count, pressure.blocked(connection))
 
 
-def fill_together(session: IndexSession, parts: Sequence[tuple[Shape, Control]], done: Filled, rows: int) -> list[int]:
+def fill_together(session: IndexSession, parts: Sequence[tuple[Shape, Control]], done: Filled, rows: int) -> Loaded:
     """Load the entries of the next chunk for several indexes, from one read of the base table. Returns how many rows
-    each index got. Raises what a value of the data raises, and nothing is loaded then."""
+    the index got that has the most. Raises what a value of the data raises, and nothing is loaded then."""
     chunk = next_chunk(session, done, rows)
     where, values = _range(session.shape, chunk.after, chunk.upto)
     first, *others = parts
@@ -141,7 +143,7 @@ def fill_together(session: IndexSession, parts: Sequence[tuple[Shape, Control]],
         assert counts is not None, "a query of counts gives a row"
         for (shape, _), count in zip(parts, counts, strict=True):
             _count(connection, shape, chunk.number, count)
-    return list(counts)
+        return Loaded(max(counts), pressure.blocked(connection))
 
 
 def _loads(shapes: Sequence[Shape], where: str) -> str:
@@ -168,27 +170,30 @@ def _entries_of(shape: Shape) -> str:
 
 def put_chunk(session: IndexSession, control: Control, chunk: Chunk, rows: int, *, is_sorted: bool = True) -> Loaded:
     """Put the entries of a chunk of about so many rows where there are none. Where there is one, the row is put right
-    under locks. What meets a writer's lock is tried again in batches half as large, which grow again behind it. The
-    checkpoint comes last: a chunk is done when the last of its rows is, and a repeated put changes nothing."""
-    shape, batch = session.shape, rows
+    under locks. What meets a writer's lock is tried again in batches half as large; after two that met nobody they
+    grow again. The checkpoint comes last: a chunk is done when the last of its rows is, and a repeated put changes
+    nothing. (A chunk that was planned before may have more than `rows` rows.)"""
+    shape, batch, is_single, may_grow = session.shape, rows, False, False
     after, upto, count, most = chunk.after, chunk.upto, 0, 0
     while True:
         try:
             found, conflicts, blocked = _put(session, control, *_range(shape, after, upto), is_sorted)
         except (NotYet, errors.ProgramLimitExceeded):
-            if batch > 1:
-                batch //= 2
-                upto = upper_bound(session, after, batch, within=chunk.upto) or chunk.upto
+            if not is_single:
+                batch, may_grow = max(1, batch // 2), False
+                bound = upper_bound(session, after, batch, within=chunk.upto)
+                if bound is None and batch == 1:
+                    raise  # the rows are gone
+                upto, is_single = bound or chunk.upto, batch == 1
                 continue
-            if upto is None:
-                raise
             found, conflicts, blocked = 1, [upto], 0
         put_right(session, control, conflicts, logged=False)
         count, most = count + found, max(most, blocked)
         if upto == chunk.upto:
             break
-        batch = min(2 * batch, rows)
-        after, upto = upto, upper_bound(session, upto, batch, within=chunk.upto) or chunk.upto
+        batch, may_grow = min(2 * batch, rows) if may_grow else batch, True
+        bound = upper_bound(session, upto, batch, within=chunk.upto)
+        after, upto, is_single = upto, bound or chunk.upto, batch == 1 and bound is not None
     with session.transaction(control) as connection:
         note(connection, shape, "", chunk.number, chunk.upto)
         _count(connection, shape, chunk.number, count)

@@ -33,11 +33,12 @@ from tidefill.postgres.connections import Databases, Source
 from tidefill.postgres.index import looking, removal
 from tidefill.postgres.index.explain import ExplainedIndex, ExplainedIndexes, Sorting
 from tidefill.postgres.index.machine import IndexMachine
+from tidefill.postgres.index.room import check_server, check_warehouse, free_on_server
 from tidefill.postgres.index.session import IndexSession, waits_for
 from tidefill.postgres.index.several import SeveralMachine
 from tidefill.postgres.index.survey import ROWS, Wanted, survey
 from tidefill.postgres.server import PostgresServer
-from tidefill.storage.local import remove_staged
+from tidefill.storage.local import local_path, remove_staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,15 +84,26 @@ class Indexes:
                 f"sort = {sort} is for a job with one index",
                 hint="Leave it out, or create each index by a statement of its own.",
             )
-        each = tuple(self.explain(part, on, one, Sort.SERVER.value) for part, one in parts)
+        each = tuple(self._explained(part, on, one, Sort.SERVER.value) for part, one in parts)
+        first, *others = each
+        notices = check_server([(one.sizes, one.definition.where) for one in each], first.free)
+        each = (replace(first, notices=(*first.notices, *notices)), *others)
         definitions = tuple(one.definition for one in each)
         names = tuple(part for part, _ in parts)
-        first = definitions[0]
-        return ExplainedIndexes(name, IndexesDefinition(first.input, first.connection, names, definitions), each)
+        definition = IndexesDefinition(definitions[0].input, definitions[0].connection, names, definitions)
+        return ExplainedIndexes(name, definition, each)
 
     def explain(self, name: str, on: str, wish: IndexWish, sort: str | None = None) -> ExplainedIndex:
         """What an index would be. `sort`: who shall sort, if somebody says. Raises the first reason why it cannot be
         made."""
+        explained = self._explained(name, on, wish, sort)
+        where = explained.definition.where
+        notices = check_server([(explained.sizes, where)], explained.free)
+        if explained.sorting.loads:
+            notices += check_warehouse(explained.sizes, where, local_path(self.warehouse))
+        return replace(explained, notices=(*explained.notices, *notices))
+
+    def _explained(self, name: str, on: str, wish: IndexWish, sort: str | None) -> ExplainedIndex:
         source = self.source(on)
         if wish.method not in (known := [one.value for one in Method]):
             raise BadInput(f"method is {wish.method!r}", hint=f"There is: {', '.join(known)}.")
@@ -105,7 +117,7 @@ class Indexes:
         )  # fmt: skip
         session = self.databases.server(source.connection).session("tidefill survey")
         try:
-            found = survey(session, wanted, "")
+            found, free = survey(session, wanted, ""), free_on_server(session)
         finally:
             session.close()
         definition = IndexDefinition(
@@ -114,7 +126,7 @@ class Indexes:
         )  # fmt: skip
         sorting = self._sorting(source.connection, Method(wish.method), sort)
         return ExplainedIndex(
-            name, definition, found.rows, found.leaves, found.sizes, sorting, found.notices, found.missing
+            name, definition, found.rows, found.leaves, found.sizes, sorting, found.notices, found.missing, free
         )
 
     def _sorting(self, connection: str, method: Method, asked: str | None) -> Sorting:

@@ -55,6 +55,7 @@ from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Round
 from tidefill.postgres.index import changes, filling, looking, partitions, pressure, removal, repair
 from tidefill.postgres.index.filling import Filled
 from tidefill.postgres.index.parallel import ParallelFill
+from tidefill.postgres.index.refused import condition_text
 from tidefill.postgres.index.session import Holder, IndexSession, waits_for
 from tidefill.postgres.index.upkeep import LOOK_S, Keeper
 
@@ -151,7 +152,8 @@ class IndexMachine:
     def recover(self, job: Job, last: Truth | None) -> Outcome[Truth]:
         """What control row and checkpoints say."""
         truth = self._truth()
-        return Outcome(truth, ahead=truth.control is not None and self._anchor(truth) != job.anchor)
+        told = (self._anchor(truth), condition_text([truth.control]))
+        return Outcome(truth, ahead=truth.control is not None and told != (job.anchor, job.condition))
 
     def _truth(self) -> Truth:
         control = self._session.control()
@@ -356,7 +358,7 @@ class IndexMachine:
                 changes.advance(session, control, state, body)
                 return (f"{control.state.value} -> {state.value}",) if state is not control.state else ()
             case FillChunk():
-                self._fill(job, control, truth.filled)
+                return self._fill(job, control, truth.filled)
             case BuildKey():
                 return self._build_key(control)
             case Merge(log):
@@ -380,19 +382,21 @@ class IndexMachine:
                 assert_never(never)
         return ()
 
-    def _fill(self, job: Job, control: Control, done: Filled) -> None:
+    def _fill(self, job: Job, control: Control, done: Filled) -> tuple[str, ...]:
         began_s, session, rows = self._clock.now_s(), self._session, self.chunk_rows(job)
         if self._spark is not None:
             after = self._spark.fill(session, control, done, rows, self.tasks(job))
         else:
             after = self._parallel.fill(control, done, rows, self.tasks(job))
         self._bucket = throttle.spend(self._bucket, after.loaded - done.loaded)
-        self._blocked = max(self._blocked, after.blocked)
         self._batch = after.batch or (2 * self._batch if self._batch else None)  # grows again where nobody is met
-        self.note_fill(after.rows - done.rows, self._clock.now_s() - began_s)
+        self.note_fill(after.rows - done.rows, self._clock.now_s() - began_s, after.blocked)
+        return after.events
 
-    def note_fill(self, rows: int, took_s: float) -> None:
-        """So many rows were filled: for the rate limit, and for the rate that is shown."""
+    def note_fill(self, rows: int, took_s: float, blocked: int) -> None:
+        """So many rows were filled, and so many sessions had to wait: for the rate limit, for the rate that is shown,
+        and for the server's sake."""
+        self._blocked = max(self._blocked, blocked)
         self._fill_s += max(0.0, took_s)
         self._fill_rows += rows
         self._chunks_since_look += 1
@@ -425,13 +429,14 @@ class IndexMachine:
         rate = self._fill_rows / self._fill_s if self._fill_s > 0 else 0.0
         phase = "" if truth.control is None else truth.control.state.value
         part = PartReport(self._shape.name, phase, truth.filled.rows, rows_of)
-        return Report(self._anchor(truth), done, truth.filled.rows, rows_of, rate, parts=(part,))
+        return Report(
+            self._anchor(truth), done, truth.filled.rows, rows_of, rate, condition=condition_text([truth.control]),
+            parts=(part,),
+        )  # fmt: skip
 
     def _anchor(self, truth: Truth) -> str:
-        control = truth.control
-        more = {"refused": control.refused} if control is not None and control.refused else {}
-        state = None if control is None else control.state.value
-        return json.dumps({"index": self._shape.id, "state": state, "rows": truth.filled.rows, **more})
+        state = None if truth.control is None else truth.control.state.value
+        return json.dumps({"index": self._shape.id, "state": state, "rows": truth.filled.rows})
 
     def _estimated(self) -> int:
         if self._estimate is None:

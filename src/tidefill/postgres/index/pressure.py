@@ -13,7 +13,9 @@ CHECKPOINTER_RELEASE = 170000
 """PostgreSQL 17: the first one with pg_stat_checkpointer."""
 
 _BLOCKED = """
-SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))
+SELECT count(DISTINCT l.pid) FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE NOT l.granted AND pg_backend_pid() = ANY (pg_blocking_pids(l.pid))
+  AND a.application_name IS DISTINCT FROM current_setting('application_name')
 """
 _SIGNALS = """
 SELECT coalesce(nullif(r.name, ''), 'without a name'), coalesce(r.lag, 0)::bigint, (SELECT {forced})
@@ -27,7 +29,8 @@ FROM (SELECT 1) one LEFT JOIN (
 
 
 def blocked(connection: psycopg.Connection[Any]) -> int:
-    """How many sessions wait for a lock of this one. Asked at the end of a transaction: after it there are none."""
+    """How many sessions of others wait for a lock of this one. Asked at the end of a transaction: after it there are
+    none. Another session of the same fill, which meets an equal key, has the same name and does not count."""
     row = connection.execute(_BLOCKED).fetchone()
     return 0 if row is None else int(row[0])
 

@@ -7,7 +7,7 @@ a public index do not use, and are tried again now and then until the rows are m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import psycopg
@@ -17,6 +17,7 @@ from tidefill.errors import KeyUnindexable, NotYet
 from tidefill.indexes.checking import DIFFERENCES_MAX, DUPLICATES_MAX
 from tidefill.indexes.control import CONTROL, Control
 from tidefill.indexes.shape import LOGS, Shape, as_texts, equal, listed, parameters
+from tidefill.jobs.condition import Refused, condition_to_text
 from tidefill.postgres.index.repair import duplicate_keys, is_put, is_put_right
 from tidefill.postgres.index.session import BAD_KEY, IndexSession
 
@@ -113,6 +114,11 @@ def _noted(session: IndexSession, after: Any = None) -> list[Any]:
 def _logged(shape: Shape) -> str:
     """A query: the primary keys of all noted rows, each once."""
     return " UNION ".join(f"SELECT {listed(shape.p)} FROM {shape.log(number)}" for number in LOGS)
+
+
+def condition_text(controls: Iterable[Control | None]) -> str:
+    """For the job's row: how many rows these indexes refuse."""
+    return condition_to_text(Refused(sum(control.refused for control in controls if control is not None)))
 
 
 def write_report(session: IndexSession, control: Control) -> None:

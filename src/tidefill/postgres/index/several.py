@@ -27,6 +27,7 @@ from tidefill.ports.frames import Compared
 from tidefill.ports.machine import Finish, Outcome, Plan, Publish, Report, Retiring, Round, Standing, Step, Verify, Wait
 from tidefill.postgres.index import filling
 from tidefill.postgres.index.machine import IndexMachine, Truth
+from tidefill.postgres.index.refused import condition_text
 from tidefill.postgres.index.session import BAD_KEY
 
 BEFORE_FILL = (State.LOGGING, State.DELETE_ONLY, State.WRITE_AND_DELETE, State.ABSENT)
@@ -99,7 +100,9 @@ class SeveralMachine:
         failures = {part.name: part.failure for part in job.parts if part.failure} if last is None else last.failures
         truths = {name: machine.recover(job, None).truth for name, machine in self._machines.items()}
         truth = Several(truths, failures, () if last is None else last.gone)
-        return Outcome(truth, ahead=bool(job.anchor) and self.report(job, truth).anchor != job.anchor)
+        report = self.report(job, truth)
+        told = (report.anchor, report.condition)
+        return Outcome(truth, ahead=bool(job.anchor) and told != (job.anchor, job.condition))
 
     # Planning.
 
@@ -245,13 +248,13 @@ class SeveralMachine:
             assert control is not None, "only what is installed is filled"
             parts.append((machine.session.shape, control))
         try:
-            counts = filling.fill_together(machines[0].session, parts, done, machines[0].chunk_rows(job))
+            loaded = filling.fill_together(machines[0].session, parts, done, machines[0].chunk_rows(job))
         except BAD_KEY:
             return self._fill_each(job, truth, names)
         took_s = self._clock.now_s() - began_s
         for machine in machines:
-            machine.note_fill(max(counts), took_s)
-        return Outcome(self._fresh(job, truth, names), did=Did(rows_in=max(counts)))
+            machine.note_fill(loaded.rows, took_s, loaded.blocked)
+        return Outcome(self._fresh(job, truth, names), did=Did(rows_in=loaded.rows))
 
     def _fill_each(self, job: Job, truth: Several, names: tuple[str, ...]) -> Outcome[Several]:
         events = list[str]()
@@ -287,8 +290,9 @@ class SeveralMachine:
         built = [told[name] for name in left if name not in truth.failures]
         rows, rows_of = (max(getattr(one, what) for one in told.values()) for what in ("rows_filled", "rows_of"))
         return Report(
-            _anchor(parts, truth), all(one.finished for one in built), rows, rows_of,
+            _anchor(parts), all(one.finished for one in built), rows, rows_of,
             max(one.rows_per_s for one in told.values()), parts=parts, gone=truth.gone,
+            condition=condition_text([truth.truths[name].control for name in left]),
         )  # fmt: skip
 
     def standing(self) -> Standing:
@@ -343,15 +347,12 @@ def _with(truth: Several, truths: Mapping[str, Truth]) -> Several:
     return replace(truth, truths={**truth.truths, **truths})
 
 
-def _anchor(parts: Sequence[PartReport], truth: Several) -> str:
-    """As one index has it: `state` is what a status shows as the phase, `refused` are rows without an entry."""
-    controls = [one.control for name, one in truth.truths.items() if name not in truth.gone]
-    refused = sum(control.refused for control in controls if control is not None)
+def _anchor(parts: Sequence[PartReport]) -> str:
+    """As one index has it: `state` is what a status shows as the phase."""
     building = [part for part in parts if not part.failure and part.phase != State.READ_WRITE_AND_DELETE.value]
     shown = (building or [part for part in parts if not part.failure] or [*parts])[:1]
     phases = {part.name: f"{part.phase} {part.rows_done}" for part in parts}
-    more = {"refused": refused} if refused else {}
-    return json.dumps({"indexes": phases, "state": shown[0].phase if shown else None, **more})
+    return json.dumps({"indexes": phases, "state": shown[0].phase if shown else None})
 
 
 def _all_failed(failures: Mapping[str, str]) -> AllPartsFailed:
