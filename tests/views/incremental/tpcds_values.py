@@ -7,9 +7,9 @@ they belong together by their place.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -17,30 +17,50 @@ from typing import Any, TypeAlias
 from sqlglot import exp
 
 Value: TypeAlias = Any
-_FLIPPED = {exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
-_COMPARISONS = (exp.EQ, exp.GT, exp.LT, exp.GTE, exp.LTE, exp.NEQ)
+_FLIPPED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Of each column, the conditions on it in the order in which they stand: of each the values that meet it."""
-
-    values: Mapping[str, Sequence[Sequence[Value]]] = field(default_factory=dict)
-
-    def some(self, chance: random.Random, column: str, focus: float) -> Value:
-        """A value that meets the condition at this part of all, mostly; else one that meets another."""
-        choices = self.values[column]
-        at = int(focus * len(choices)) if chance.random() < 0.8 else chance.randrange(len(choices))
-        return chance.choice(choices[at])
+Asked: TypeAlias = Mapping[str, Sequence[Sequence[Value]]]
+"""Of each column, the conditions on it in the order in which they stand: of each the values that meet it."""
 
 
 def asked(tree: exp.Expr) -> Asked:
     """What a text asks of columns, each by its name alone, as no two tables have one of the same name."""
     found: dict[str, list[Sequence[Value]]] = {}
+    called = _called(tree)
     for node in tree.walk(bfs=False):
         for column, values in _met(node):
-            found.setdefault(column, []).append(values)
-    return Asked(found)
+            found.setdefault(called.get(column, column), []).append(values)
+    for node in tree.find_all(exp.EQ):
+        for one, other in itertools.product(_columns(node.this), _columns(node.expression)):
+            for left, right in ((one, other), (other, one)):
+                if left in found and right not in found:
+                    found[right] = found[left]
+    return found
+
+
+def some(wanted: Asked, chance: random.Random, column: str, focus: float) -> Value:
+    """A value that meets the condition on a column at this part of all of them, mostly; else one that meets another."""
+    conditions = wanted[column]
+    at = int(focus * len(conditions)) if chance.random() < 0.8 else chance.randrange(len(conditions))
+    return chance.choice(conditions[at])
+
+
+def narrowed(wanted: Asked, chance: random.Random) -> Asked:
+    """Of long lists a few values, so that rows meet in them: the same of what several columns share."""
+    few: dict[int, Sequence[Value]] = {}
+    for values in (values for conditions in wanted.values() for values in conditions):
+        few.setdefault(id(values), values if len(values) < 4 else chance.sample(list(values), 2))
+    return {name: [few[id(values)] for values in conditions] for name, conditions in wanted.items()}
+
+
+def _called(tree: exp.Expr) -> dict[str, str]:
+    """The columns that go by other names outside of a query."""
+    return {
+        alias.alias.lower(): alias.this.name.lower()
+        for alias in tree.find_all(exp.Alias)
+        if isinstance(alias.this, exp.Column)
+    }
 
 
 def _met(node: exp.Expr) -> Iterator[tuple[str, Sequence[Value]]]:
@@ -53,6 +73,8 @@ def _met(node: exp.Expr) -> Iterator[tuple[str, Sequence[Value]]]:
             values = [value for one in node.expressions if (value := constant(one)) is not None]
             if values:
                 yield from ((column, values) for column in _columns(node.this))
+        case exp.Like() if isinstance(node.expression, exp.Literal):
+            yield from ((column, [node.expression.this.replace("%", "")]) for column in _columns(node.this))
         case exp.Is():
             if isinstance(node.expression, exp.Null):
                 yield from ((column, [None]) for column in _columns(node.this) if not isinstance(node.parent, exp.Not))
@@ -117,6 +139,3 @@ def constant(tree: exp.Expr) -> Value | None:
 def _padded(text: str) -> str:
     year, month, day = text.split("-")
     return f"{year}-{int(month):02}-{int(day):02}"
-
-
-__all__ = ["Asked", "asked", "constant"]
