@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.tpcds.tables import TABLES
 
-_FOLDER = Path(__file__).parent / "queries"
+_FOLDER = Path(__file__).parent / "texts"
 
 
 def _place(name: str) -> tuple[int, str]:

@@ -39,7 +39,11 @@ ONE_ROW = {
         "SELECT a.id, b.y FROM a, b WHERE (a.id = b.aid AND a.g > 1) OR "
         "a.id = b.aid AND (a.x > 0 AND b.y = 1 OR b.y = 1)"
     ),
+}
+
+NAMES = {
     "name of a sum in HAVING": "SELECT g, max(id) + 1 AS n FROM a GROUP BY g HAVING n * 2 > 9 AND -n < 2",
     "first rows by a product of a sum": "SELECT id, g + 1 AS n FROM a ORDER BY n * 2 - id DESC NULLS LAST, id LIMIT 3",
     "column in parentheses": "SELECT DISTINCT (g) FROM a WHERE g > 0",
 }
+"""What names of SELECT mean elsewhere, where they are more than a column."""

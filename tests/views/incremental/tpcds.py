@@ -204,6 +204,16 @@ def spoken(sql: str) -> exp.Query:
     return tree
 
 
+def said(tree: exp.Query) -> str:
+    """A text in DuckDB's words. Spark shows no total of a ROLLUP over nothing, and DuckDB does."""
+    tree = tree.copy()
+    for select in tree.find_all(exp.Select):
+        if select.args.get("group") and select.args["group"].find(exp.Rollup):
+            some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+            select.having(some, copy=False)
+    return in_duckdb(tree)
+
+
 def connected_to_tpcds() -> duckdb.DuckDBPyConnection:
     """A DuckDB that has the tables."""
     connection = connected(TABLES.values())
@@ -238,13 +248,13 @@ def says_something(rows: Iterable[Row]) -> bool:
 
 def beginnings(name: str, connection: duckdb.DuckDBPyConnection, seeds: Iterable[int]) -> Iterator[int]:
     """Of these seeds, those by which a text has rows in the beginning."""
-    said = in_duckdb(spoken(QUERIES[name]))
+    text = said(spoken(QUERIES[name]))
     held = Tables(connection)
     for seed in seeds:
         for table, rows in beginning(name, seed).data.items():
             held.put(table, f"({columns_of(TABLES[table])})", rows.values())
         with _optimized(connection):
-            found = connection.execute(said).fetchall()
+            found = connection.execute(text).fetchall()
         if says_something(found):
             yield seed
 
@@ -260,16 +270,23 @@ def _optimized(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 class TpcdsWorld(World):
-    """A text over such rows. `had_rows`: whether the view ever had some."""
+    """A text over such rows. `first_rows`: what each LIMIT in it takes; 0: what it says, which is more than there are.
+    `had_rows`: whether the view ever had some."""
 
-    def __init__(self, name: str, seed: int, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, name: str, seed: int, connection: duckdb.DuckDBPyConnection, first_rows: int = 0) -> None:
         self.had_rows = False
         self.first = beginning(name, seed)
         made, chance = self.first.rows, self.first.chance
         source = Source({table: TABLES[table] for table in self.first.data}, made.row, made.change, made.rows_max)
         tree = spoken(QUERIES[name])
+        for limit in tree.find_all(exp.Limit) if first_rows else ():
+            limit.set("expression", exp.Literal.number(first_rows))
         walks = some_walks(chance, source.tables)
-        super().__init__(tree.sql(dialect=Verbatim), chance, connection, walks, source, in_duckdb(tree))
+        super().__init__(tree.sql(dialect=Verbatim), chance, connection, walks, source, said(tree))
+        settled = self.plan.settled
+        self._is_open = bool(first_rows and settled.reason)
+        if isinstance(settled.query, exp.Query):
+            self.user_sql = said(settled.query)
 
     def start(self, uncovered: Iterable[int] = (), group_columns: int = 0) -> None:
         self.data = {table: dict(rows) for table, rows in self.first.data.items()}
@@ -281,5 +298,8 @@ class TpcdsWorld(World):
         self.had_rows |= says_something(row[:shown] for row in self.target.values())
 
     def check_query(self) -> None:
+        """If the text leaves open which rows are first, by a key that it does not show, any would do: nothing is
+        compared then."""
         with _optimized(self.connection):
-            super().check_query()
+            if not self._is_open:
+                super().check_query()
