@@ -8,6 +8,7 @@ from sqlglot import exp
 
 MACROS = (
     'CREATE MACRO "size"(xs) AS len(xs)',
+    "CREATE MACRO raise_error(said) AS error(said)",
     'CREATE MACRO "get"(xs, i) AS list_extract(xs, i + 1)',
     'CREATE MACRO "sequence"(a, b) AS generate_series(a, b)',
     "CREATE MACRO bucket(d, wide) AS time_bucket(wide::INTERVAL, d, TIMESTAMPTZ '1970-01-01 00:00:00+00')",

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from tests.views.incremental.forms import FORMS
+from tests.views.incremental.one_row import NAMES
 from tests.views.incremental.world import TABLES
 
 DIRECTED = {
@@ -226,6 +227,7 @@ DIRECTED = {
     ),
     "ORDER BY": "SELECT g, count(*) AS n FROM a GROUP BY g ORDER BY n DESC",
     "constant condition": "SELECT id FROM a WHERE 1 = 0",
+    **NAMES,
     **FORMS,
 }
 

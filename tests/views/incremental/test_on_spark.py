@@ -15,6 +15,7 @@ from tests.views.incremental.lake import Lake
 from tests.views.incremental.queries import DIRECTED
 from tidefill.errors import InUse, InvalidSetting, UnsupportedQuery
 from tidefill.spark.names import table_at
+from tidefill.views.relations.single import SEVERAL
 
 EVERY_DAY = {
     "joined": "SELECT b.id, a.g, a.x, c.id2 FROM b JOIN a ON b.aid = a.id LEFT JOIN c ON c.id1 = a.g WHERE b.y < 4",
@@ -104,6 +105,26 @@ def test_what_cannot_be_kept_is_computed_anew_when_its_inputs_change(spark: Spar
         job.drop()
     engine.run_once()
     assert list((tmp_path / "lake").iterdir()) == []
+    engine.close()
+
+
+@pytest.mark.full
+def test_a_value_of_two_rows_stops_the_job_until_one_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(spark, tmp_path, random.Random(3))
+    engine, sql = lake.engine, "SELECT id, (SELECT y FROM b WHERE s = 'only') AS v FROM a"
+    lake._put("b", [(1, 2, 5, "only", 0.5)])
+    job = engine.create_view("v", sql)
+    engine.run_once()
+    lake.expect("v", sql)
+    lake._put("b", [(2, 2, 7, "only", 0.5)])
+    engine.run_once()
+    failure = job.status().failure
+    assert failure is not None
+    assert (failure.code, SEVERAL in failure.detail) == ("QUERY_FAILED", True)
+    spark.sql(f"DELETE FROM {table_at(str(tmp_path / 'b'))} WHERE id = 1")
+    job.resume()
+    engine.run_once()
+    lake.expect("v", sql)
     engine.close()
 
 

@@ -146,7 +146,7 @@ def test_what_is_refused(call: str, kind: type[TidefillError], fact: str) -> Non
         ("SELECT id, g + 1 AS x FROM a QUALIFY x > max(x) OVER (PARTITION BY g)", UnsupportedQuery, "two meanings"),
         ("SELECT count(*) OVER w FROM a WINDOW w AS (PARTITION BY g), w AS (PARTITION BY s)", BadSql, "one name"),
         (
-            "SELECT id FROM a WHERE g < (SELECT max(y) OVER (PARTITION BY y) FROM b)",
+            "SELECT id FROM a WHERE g < (SELECT max(y) OVER (PARTITION BY y) FROM b WHERE b.id = a.id)",
             UnsupportedQuery,
             "not an aggregate",
         ),

@@ -60,6 +60,8 @@ def items_of(expressions: Sequence[Expr], scope: Scope) -> list[tuple[str, Expr]
             case exp.Column(this=exp.Star()):
                 refuse_others(item.this, set())
                 items += [(shown, col(inner)) for shown, inner in scope.star(item.table)]
+            case exp.Paren() if isinstance(item.unnest(), exp.Column):
+                items += items_of([item.unnest()], scope)
             case _:
                 value = expression_of(item.unalias(), scope, aggregates=True, windows=True)
                 items.append((item.alias_or_name, value))

@@ -18,7 +18,7 @@ from tidefill.views.relations.naming import Names
 from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.relations import Aggregate, Filter, Relation
 from tidefill.views.relations.scope import Scope
-from tidefill.views.relations.texts import HIDDEN, Expr, Item, columns_in, number
+from tidefill.views.relations.texts import HIDDEN, Expr, Item, columns_in, enclosed, number
 
 _ITEM = f"{HIDDEN}item:"  # before the number of a name in place of which a value will stand
 
@@ -164,11 +164,10 @@ def with_names(tree: Expr, scope: Scope, meant: Callable[[exp.Column], Expr | No
         values.append(value)
         return exp.Placeholder(this=f"{_ITEM}{len(values) - 1}")
 
-    resolved = expression_of(tree.transform(name), scope, aggregates=True, windows=windows)
-    return resolved.transform(
-        lambda node: (
-            values[int(node.this.removeprefix(_ITEM))].copy()
-            if isinstance(node, exp.Placeholder) and node.this.startswith(_ITEM)
-            else node
-        )
-    )
+    def value(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Placeholder) or not node.this.startswith(_ITEM):
+            return node
+        found = values[int(node.this.removeprefix(_ITEM))].copy()
+        return found if node.parent is None else enclosed(found)
+
+    return expression_of(tree.transform(name), scope, aggregates=True, windows=windows).transform(value)

@@ -42,6 +42,31 @@ def conjuncts(condition: Expr) -> list[Expr]:
     return [condition]
 
 
+def apart_from_or(condition: Expr) -> list[Expr]:
+    """The parts of an AND, where what all alternatives of an OR have in common is a part by itself: of
+    `(a AND b) OR (a AND c)` that is a, and `b OR c`. They hold, fail and are unknown together."""
+    return [part for conjunct in conjuncts(condition) for part in _in_common(conjunct)]
+
+
+def _in_common(condition: Expr) -> list[Expr]:
+    alternatives = [conjuncts(one) for one in _alternatives(condition)]
+    common = [part for part in alternatives[0] if all(part in others for others in alternatives[1:])]
+    if len(alternatives) == 1 or not common:
+        return [condition]
+    rest = [[part for part in parts if part not in common] for parts in alternatives]
+    if not all(rest):
+        return common
+    return [*common, exp.paren(exp.or_(*(exp.and_(*parts) for parts in rest)), copy=False)]
+
+
+def _alternatives(condition: Expr) -> list[Expr]:
+    """The parts of an OR, without parentheses around them."""
+    condition = condition.unnest()
+    if isinstance(condition, exp.Or):
+        return [*_alternatives(condition.this), *_alternatives(condition.expression)]
+    return [condition]
+
+
 def equated(condition: Expr) -> tuple[Expr, Expr] | None:
     """Both sides of an equality."""
     condition = condition.unnest()

@@ -37,11 +37,13 @@ from tidefill.views.relations.naming import Names
 from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.relations import Constant, Filter, Project, Relation, Scan
 from tidefill.views.relations.scope import Scope, Source
+from tidefill.views.relations.single import has_one_row_at_most
 from tidefill.views.relations.subqueries import Subqueries, parted
 from tidefill.views.relations.texts import HIDDEN, Expr, Item, both, col, columns_in, number
 from tidefill.views.relations.top import (
     CHOSEN,
     Limit,
+    any_rows,
     beside_distinct,
     limited,
     named_beside,
@@ -49,6 +51,7 @@ from tidefill.views.relations.top import (
     order_items,
     over_outputs,
     top,
+    without_choice,
 )
 from tidefill.views.relations.using import using
 from tidefill.views.relations.windows import windowed
@@ -105,16 +108,22 @@ class _Lowering:
     def __init__(self, find: Callable[[tuple[str, ...]], TableColumns]) -> None:
         self._find = find
         self._names = Names()
-        self._subqueries = Subqueries(self._names, self._body_within, self._closed, self._settling)
         self._beyond: Scope | None = None
         self._scans = 0
         self._groups_of: dict[str, Expr] = {}
         self.notices: list[str] = []
+        within = self._body_within, self._closed, self._settling
+        self._subqueries = Subqueries(self._names, *within, self.notices.append)
         self.orders: dict[int, list[exp.Column] | None] = {}
 
     # Queries.
 
     def query(self, tree: exp.Expr, env: Env) -> Lowered:
+        if (bare := without_choice(tree)) is not None:
+            lowered = self.query(bare, env)
+            if not has_one_row_at_most(lowered.relation):
+                raise any_rows(tree)
+            return lowered
         env = self._with(tree, env)
         tree, limit = limited(tree)
         if limit is not None:

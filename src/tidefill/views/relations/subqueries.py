@@ -1,7 +1,8 @@
 """Subqueries in WHERE, SELECT and HAVING, as joins with what is around them.
 
-IN and EXISTS that a row must fulfil become matches. A subquery that stands for a value must be one aggregate. Where IN
-and EXISTS are parts of an expression they are values too: EXISTS says whether the count of the rows is above 0.
+IN and EXISTS that a row must fulfil become matches. A subquery that stands for a value is one aggregate, or a query by
+itself with one row at most. Where IN and EXISTS are parts of an expression they are values too: EXISTS says whether the
+count of the rows is above 0.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from sqlglot import exp
 
@@ -21,14 +22,16 @@ from tidefill.views.relations.expressions import expression_of, items_of
 from tidefill.views.relations.folding import Folded, counts, has_aggregates
 from tidefill.views.relations.generators import is_generator, is_time_window
 from tidefill.views.relations.groups import grouped
-from tidefill.views.relations.keys import conjuncts, reads_only
+from tidefill.views.relations.keys import apart_from_or, reads_only
 from tidefill.views.relations.lowered import Body, Env, Lowered
 from tidefill.views.relations.naming import Names
-from tidefill.views.relations.parts import refused
+from tidefill.views.relations.parts import refused, shown_as
 from tidefill.views.relations.relations import Aggregate, Filter, InnerJoin, LeftJoin, Matched, Relation
 from tidefill.views.relations.scope import Scope
+from tidefill.views.relations.single import has_one_row, has_one_row_at_most, only_grows, only_value
 from tidefill.views.relations.texts import Expr, Item, both, case, coalesce, col, is_null, number
 
+_T = TypeVar("_T")
 _OVER_MANY = ("group", "having", "distinct", "qualify")
 _FIRST_ROWS = ("limit", "offset")
 
@@ -46,12 +49,13 @@ class _Groups:
 class Subqueries:
     """Lowers the subqueries of one query. `body` lowers FROM and WHERE of a subquery whose conditions may look at the
     scope around it; `closed` lowers a subquery that is more than that, and so cannot look outside. `settle` makes the
-    choices that aggregates over a relation leave open."""
+    choices that aggregates over a relation leave open. `tell` takes notices for the user."""
 
     names: Names
     body: Callable[[exp.Select, Scope, Env], Body]
     closed: Callable[[exp.Expr, Scope, Env], Lowered]
     settle: Callable[[Relation, Scope], Callable[[Expr], Expr]]
+    tell: Callable[[str], None]
 
     def matched(self, left: Relation, scope: Scope, condition: Expr, negated: bool, env: Env) -> Relation:
         match condition:
@@ -174,17 +178,37 @@ class Subqueries:
         self, left: Relation, scope: Scope, tree: exp.Expr, env: Env, meant: Callable[[Expr], Expr] = lambda tree: tree
     ) -> tuple[Relation, Expr]:
         """An aggregate without groups is one row, whatever it reads. Where equalities tie it to the row around it, it
-        is one row for each group of what they equate; where there is none, an aggregate of nothing. `meant`: what
-        columns of FROM around it are called in that row, if it is one of groups."""
-        if not isinstance(tree, exp.Select) or any(map(tree.args.get, _OVER_MANY)) or len(tree.expressions) != 1:
-            raise refused(tree, "a subquery for a value is more than one aggregate", "Write it as a join.")
+        is one row for each group of what they equate; where there is none, an aggregate of nothing. Any other query
+        that does not look outside is joined by its only row. `meant`: what columns of FROM around it are called in
+        that row, if it is one of groups."""
+        if not isinstance(tree, exp.Select) or any(map(tree.args.get, (*_OVER_MANY, *_FIRST_ROWS))):
+            return self._only(left, self.closed(tree, scope, env), tree)
+        taken = self.names.taken()
         body = self.body(tree, scope, env)
-        ((_, value),) = items_of(tree.expressions, body.scope)
+        value = _one_column(items_of(tree.expressions, body.scope), tree)
+        if not has_aggregates(value) and not body.open:
+            self.names.give_back(taken)
+            return self._only(left, self.closed(tree, scope, env), tree)
         windows = value.find(exp.Window) is not None
         if windows or not has_aggregates(value) or not reads_only(value, body.relation.columns):
             raise refused(tree, "a subquery for a value is not an aggregate", "Write it as a join.")
         settled = self.settle(body.relation, body.scope)(value)
         return self._joined(left, body.relation, [meant(condition) for condition in body.open], settled, tree)
+
+    def _only(self, left: Relation, query: Lowered, tree: exp.Expr) -> tuple[Relation, Expr]:
+        """The rows of the left one with the value of the only row that a query gives."""
+        relation, column = query.relation, _one_column(query.shown, tree)
+        if has_one_row(relation):
+            return _beside(left, relation), col(column)
+        if not has_one_row_at_most(relation):
+            if not only_grows(relation):
+                hint = "Write an aggregate that gives one row: (SELECT max(x) FROM ...)."
+                raise refused(tree, "a subquery for a value may give several rows while tables are walked", hint)
+            self.tell(
+                f"{shown_as(tree)} has to give one row or none: where it gives more, the job fails, as the query."
+            )
+        one, value = only_value(relation, column, self.names)
+        return _beside(left, one), value
 
     def _joined(
         self, left: Relation, inner: Relation, ties: Sequence[Expr], value: Expr, tree: exp.Expr
@@ -197,9 +221,7 @@ class Subqueries:
         value = folded(value)
         if not groups:
             one = (self.names.fresh("one"), number(0))
-            aggregate = Aggregate(inner, (), (one, *folded.aggregates))
-            inputs = (*left.inputs, aggregate) if isinstance(left, InnerJoin) else (left, aggregate)
-            return InnerJoin(inputs, left.conditions if isinstance(left, InnerJoin) else (), left.key), value
+            return _beside(left, Aggregate(inner, (), (one, *folded.aggregates))), value
         aggregate = Aggregate(inner, tuple(groups), tuple(folded.aggregates))
         on = both(
             exp.EQ(this=outer, expression=col(group)) for (_, outer), (group, _) in zip(pairs, groups, strict=True)
@@ -234,7 +256,7 @@ def parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]],
     plain: list[Expr] = []
     scalars: list[Expr] = []
     matches: list[tuple[Expr, bool]] = []
-    for condition in conjuncts(where) if where is not None else ():
+    for condition in apart_from_or(where) if where is not None else ():
         inner, negated = condition, False
         while isinstance(inner, exp.Not):
             inner, negated = inner.this.unnest(), not negated
@@ -245,6 +267,19 @@ def parted(where: exp.Expr | None) -> tuple[list[Expr], list[tuple[Expr, bool]],
         else:
             plain.append(condition)
     return plain, matches, scalars
+
+
+def _beside(left: Relation, one: Relation) -> InnerJoin:
+    """The rows of the left one with the one row of the other."""
+    inputs = (*left.inputs, one) if isinstance(left, InnerJoin) else (left, one)
+    return InnerJoin(inputs, left.conditions if isinstance(left, InnerJoin) else (), left.key)
+
+
+def _one_column(columns: Sequence[tuple[str, _T]], tree: exp.Expr) -> _T:
+    """What a subquery gives for a value."""
+    if len(columns) != 1:
+        raise BadSql(f"a subquery for a value gives {len(columns)} columns", detail=shown_as(tree))
+    return columns[0][1]
 
 
 def _is_plain(tree: exp.Expr) -> TypeGuard[exp.Select]:

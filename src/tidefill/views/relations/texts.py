@@ -51,10 +51,10 @@ def both(conditions: Iterable[Expr]) -> Expr:
 
 def same(left: Expr, right: Expr) -> Expr:
     """Equal, NULL to NULL."""
-    return exp.NullSafeEQ(this=_enclosed(left), expression=_enclosed(right))
+    return exp.NullSafeEQ(this=enclosed(left), expression=enclosed(right))
 
 
-def _enclosed(value: Expr) -> Expr:
+def enclosed(value: Expr) -> Expr:
     """In parentheses if it is an operator, which may bind less than an equality does."""
     return exp.paren(value, copy=False) if isinstance(value, exp.Binary | exp.Unary | exp.Predicate) else value
 

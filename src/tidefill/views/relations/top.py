@@ -62,8 +62,7 @@ def limited(tree: exp.Expr) -> tuple[exp.Expr, Limit | None]:
         return bare, None
     rows, order = _number(limit), tree.args.get("order")
     if order is None:
-        hint = "Say by ORDER BY which rows it takes, or leave it out here and apply it where the view is read."
-        raise refused(limit, "the query takes any rows (LIMIT without ORDER BY)", hint)
+        raise any_rows(tree)
     if rows + skipped > FIRST_ROWS_MAX:
         raise UnsupportedQuery(
             f"LIMIT and OFFSET reach beyond the first {FIRST_ROWS_MAX:,} rows",
@@ -72,6 +71,23 @@ def limited(tree: exp.Expr) -> tuple[exp.Expr, Limit | None]:
         )
     bare.set("order", None)
     return bare, Limit(tuple(order.expressions), rows, skipped, place_of(order))
+
+
+def without_choice(tree: exp.Expr) -> exp.Expr | None:
+    """Of a query with a LIMIT that no ORDER BY belongs to, the query without it; None if there is no such LIMIT. The
+    two are the same if the query has one row at most."""
+    limit = tree.args.get("limit")
+    if limit is None or _is_all(limit) or tree.args.get("order") or tree.args.get("offset") or not _number(limit):
+        return None
+    bare = tree.copy()
+    bare.set("limit", None)
+    return bare
+
+
+def any_rows(tree: exp.Expr) -> UnsupportedQuery:
+    """LIMIT would take a choice that the query leaves open."""
+    hint = "Say by ORDER BY which rows it takes, or leave it out here and apply it where the view is read."
+    return refused(tree.args["limit"], "the query takes any rows (LIMIT without ORDER BY)", hint)
 
 
 def _is_all(limit: exp.Expr) -> bool:
