@@ -6,6 +6,7 @@ Spark shows no total of a ROLLUP over nothing, and DuckDB does: so there the tex
 from __future__ import annotations
 
 from tests.views.incremental.limited import EQUAL, FIRST_ROWS, IN_WORDS
+from tests.views.incremental.tails import TAILS, WITH_ALL
 
 ROLLED = "SELECT g, s, count(*) AS n, sum(x) AS t FROM a GROUP BY ROLLUP (g, s)"
 BUCKET = "time_bucket(INTERVAL '30 days', d, TIMESTAMPTZ '1970-01-01 00:00:00+00')"
@@ -97,6 +98,8 @@ FORMS = {
         "FROM a WHERE g < 4"
     ),
     **FIRST_ROWS,
+    **TAILS,
+    **WITH_ALL,
 }
 
 OPEN = frozenset({
