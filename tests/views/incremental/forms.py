@@ -6,6 +6,7 @@ Spark shows no total of a ROLLUP over nothing, and DuckDB does: so there the tex
 from __future__ import annotations
 
 from tests.views.incremental.limited import EQUAL, FIRST_ROWS, IN_WORDS
+from tests.views.incremental.sessions import SESSIONS, SESSIONS_IN_DUCKDB
 from tests.views.incremental.tails import TAILS, WITH_ALL
 
 ROLLED = "SELECT g, s, count(*) AS n, sum(x) AS t FROM a GROUP BY ROLLUP (g, s)"
@@ -100,6 +101,7 @@ FORMS = {
     **FIRST_ROWS,
     **TAILS,
     **WITH_ALL,
+    **SESSIONS,
 }
 
 OPEN = frozenset({
@@ -110,6 +112,7 @@ OPEN = frozenset({
 
 IN_DUCKDB = {
     **IN_WORDS,
+    **SESSIONS_IN_DUCKDB,
     "time window": (
         f"SELECT {BUCKET} AS f, {{'start': f, 'end': f + INTERVAL '30 days'}} AS w, count(*) AS n FROM c "
         "WHERE d IS NOT NULL GROUP BY f"

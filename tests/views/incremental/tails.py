@@ -33,6 +33,11 @@ TAILS = {
         "SELECT n % 3 AS k, count(*) AS m FROM (SELECT row_number() OVER (ORDER BY s, id) AS n FROM a) t GROUP BY n % 3"
     ),
     "QUALIFY over all rows": "SELECT id, g FROM a QUALIFY row_number() OVER (ORDER BY g DESC, id) BETWEEN 2 AND 5",
+    "rows near in two orders of all": (
+        "SELECT id, max(p) OVER (ORDER BY s, id) AS m, sum(q) OVER (ORDER BY s, id) AS t FROM (SELECT id, s, "
+        "lag(id, 2) OVER (ORDER BY x, id) AS p, lead(id) OVER (ORDER BY x, id) - lag(id) OVER (ORDER BY x, id) AS q "
+        "FROM a) t"
+    ),
     "two orders of all rows": (
         "SELECT id, row_number() OVER (ORDER BY x, id) - rank() OVER (ORDER BY g) AS n, "
         "count(*) OVER (PARTITION BY g) AS m FROM a"
@@ -72,4 +77,6 @@ def some_tail(chance: random.Random) -> str:
         call = chance.choice(_WITH_FRAMES if framed else _CALLS if total else _OF_EQUAL)
         items.append(f"{call} OVER (ORDER BY {order}{f' {chance.choice(_FRAMES)}' if framed else ''}) AS w{place}")
     where = chance.choice(("", " WHERE g > 0", " WHERE s <> 'a'"))
-    return f"SELECT id, {', '.join(items)} FROM a{where}"
+    found = f"SELECT id, {', '.join(items)} FROM a{where}"
+    above = chance.choice(("lag(w0)", "count(w0)", "max(w0)", "row_number()", "lead(w0, 2)"))
+    return f"SELECT *, {above} OVER (ORDER BY id DESC) AS v FROM ({found}) t" if chance.random() < 0.5 else found

@@ -71,26 +71,28 @@ def _is_exact(kind: str) -> bool:
 
 
 def delta_of_tail(changes: Changes, relation: Windowed) -> exp.Query:
-    """The changes of windows that can be computed in this way."""
+    """The changes of windows that can be computed in this way. `first`: the place from which on a function may say
+    something else than before. `begin`: that of the rows before it which the functions look at."""
     step, child, looks = changes.statement.step, relation.child, look_back(relation.items)
     order = order_of(relation.items[0][1])
-    first = _first(changes, child, order, sum(one.reach for one in looks))
+    first = _earlier(changes, child, order, _first_changed(changes, child, order), max(one.ahead for one in looks))
+    begin = _earlier(changes, child, order, first, max(one.back for one in looks))
 
     def rows(at: At) -> exp.Select:
         every = select(plain(child.columns), table(changes.rows(child, at)))
-        return joined(every, table(first), "inner", _from_on(order))
+        return joined(every, table(begin), "inner", _from_on(order))
 
     sides = changes.now_and_before(child, rows)
     items = [(column, apart(value)) for column, value in relation.items]
     over = step("over", select([*plain(child.columns), *items, (WEIGHT, col(WEIGHT))], table(sides)))
     before = select(plain(child.columns), table(changes.rows(child, "new")))
-    before = joined(before, table(first), "inner", not_(_from_on(order)))
+    before = joined(before, table(begin), "inner", not_(_from_on(order)))
     carries = _carries(changes, relation, looks, step("before", before))
     results = [_with_carried(*one, kind) for one, kind in zip(_named(relation, looks), relation.types, strict=True)]
     query = select([*plain(child.columns), *results, (WEIGHT, col(WEIGHT))], table(over))
     for carry in carries:
         query = joined(query, table(carry), "inner", exp.true())
-    return query
+    return joined(query, table(first), "inner", _from_on(order)) if begin != first else query
 
 
 def _named(relation: Windowed, looks: Sequence[Looks]) -> list[tuple[str, Looks]]:
@@ -135,24 +137,28 @@ def _with_carried(column: str, one: Looks, kind: str) -> Item:
     return column, case((exp.or_(is_null(value.copy()), better), carried.copy()), default=value)
 
 
-def _first(changes: Changes, child: Relation, order: Sequence[exp.Ordered], reach: int) -> str:
-    """The step with the place in the order of the first changed row, now or before; or, with a `reach`, of the row that
-    is so many rows before it, which is the same now and before."""
+def _first_changed(changes: Changes, child: Relation, order: Sequence[exp.Ordered]) -> str:
+    """The step with the place in the order of the first row that changed, as it is or as it was."""
     step, names = changes.statement.step, _names(order)
     values = [(name, ordered.this) for name, ordered in zip(names, order, strict=True)]
     changed = step("changed", select(values, table(changes.kept_delta(child))))
-    first = step("first", first_rows(select(plain(names), table(changed)), _by(names, order), 1), stage=True)
-    if not reach:
-        return first
+    return step("first", first_rows(select(plain(names), table(changed)), _by(names, order), 1), stage=True)
+
+
+def _earlier(changes: Changes, child: Relation, order: Sequence[exp.Ordered], place: str, rows: int) -> str:
+    """The step with the place of the row that is so many rows before that place, or of the first one of all. The rows
+    there are the same now and before."""
+    if not rows:
+        return place
+    step, names = changes.statement.step, _names(order)
     earlier = [f"{HIDDEN}e{index}" for index, _ in enumerate(order)]
     found = [(name, ordered.this) for name, ordered in zip(earlier, order, strict=True)]
-    rows = select(found, table(changes.rows(child, "new")))
-    lower = step("lower", joined(rows, table(first), "inner", not_(_from_on(order))))
-    backwards = _by(earlier, order, backwards=True)
-    near = step("near", first_rows(select(plain(earlier), table(lower)), backwards, reach))
+    every = select(found, table(changes.rows(child, "new")))
+    lower = step("lower", joined(every, table(place), "inner", not_(_from_on(order))))
+    near = step("near", first_rows(select(plain(earlier), table(lower)), _by(earlier, order, backwards=True), rows))
     renamed = [(name, col(one)) for name, one in zip(names, earlier, strict=True)]
-    either = step("either", stacked([select(plain(names), table(first)), select(renamed, table(near))]))
-    return step("first", first_rows(select(plain(names), table(either)), _by(names, order), 1), stage=True)
+    either = step("either", stacked([select(plain(names), table(place)), select(renamed, table(near))]))
+    return step("begin", first_rows(select(plain(names), table(either)), _by(names, order), 1), stage=True)
 
 
 def _names(order: Sequence[exp.Ordered]) -> list[str]:

@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from tidefill.views.relations.texts import Expr, Item
 
-REACH_MAX = 10_000  # rows before the first changed one that are looked at: one task sorts them
+REACH_MAX = 10_000  # rows near the first changed one that are looked at: one task sorts them
 
 
 class Carried(Enum):
@@ -40,10 +40,11 @@ class Carried(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """`reach`: how many rows more have to be looked at."""
+    """`back`: how many rows before a row it looks at, and `ahead`: how many after it."""
 
     carried: Carried
-    reach: int = 0
+    back: int = 0
+    ahead: int = 0
 
 
 _RUNNING: dict[type[Expr], Carried] = {
@@ -61,7 +62,7 @@ def look_back(items: Sequence[Item]) -> tuple[Looks, ...]:
     """How the functions, which have one order, look back; none if one of them does not."""
     found = [looks_of(value) for _, value in items]
     known = tuple(one for one in found if one is not None)
-    fits = len(known) == len(found) and sum(one.reach for one in known) <= REACH_MAX
+    fits = len(known) == len(found) and sum(one.back + one.ahead for one in known) <= REACH_MAX
     return known if fits and order_of(items[0][1]) else ()
 
 
@@ -74,8 +75,10 @@ def looks_of(window: Expr) -> Looks | None:
         case exp.DenseRank():
             return Looks(Carried.PLACES)
         case exp.Lag() | exp.Lead():
-            reach = _rows(call.args.get("offset") or exp.Literal.number(1))
-            return None if reach is None else Looks(Carried.NOTHING, reach)
+            far = _rows(call.args.get("offset") or exp.Literal.number(1))
+            if far is None:
+                return None
+            return Looks(Carried.NOTHING, back=far) if isinstance(call, exp.Lag) else Looks(Carried.NOTHING, ahead=far)
     if spec is None:
         return _running(call)
     start, end = (_end(spec, side) for side in ("start", "end"))
@@ -83,7 +86,10 @@ def looks_of(window: Expr) -> Looks | None:
         return _running(call)
     if spec.args["kind"].upper() != "ROWS" or start[0] is None or end[0] is None:
         return None
-    return Looks(Carried.NOTHING, start[0] + end[0])
+    reach = {"PRECEDING": 0, "FOLLOWING": 0, "": 0}
+    for rows, direction in (start, end):
+        reach[direction] = max(reach[direction], rows or 0)
+    return Looks(Carried.NOTHING, reach["PRECEDING"], reach["FOLLOWING"])
 
 
 def _running(call: Expr) -> Looks | None:
