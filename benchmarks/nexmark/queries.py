@@ -177,7 +177,7 @@ FROM (
   ) AS b
 ) AS s GROUP BY bidder, session""",
         "the bids of each bidder by sessions, which end where 10 seconds pass without a bid",
-        "By windows of the bids of a bidder: session_window is refused.",
+        "By windows of the bids of a bidder; session_window says the same in fewer words.",
     ),
     12: Query(
         """

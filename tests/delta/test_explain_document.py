@@ -124,7 +124,7 @@ def test_what_is_computed_anew() -> None:
         "makes": "materialized view x",
         "reads": "events: about 70 rows, 2 kB",
         "columns": "v bigint",
-        "key": "none is needed",
+        "key": "not known: nobody can follow the changes of its rows",
         "kept fresh": "computed from nothing when its inputs have changed, at most as often as target_lag says",
     }
     found = told(explained, with_sql=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
+from sqlglot import exp
 
 from tidefill.delta.build import Builder, columns_of
 from tidefill.delta.explain_result import Explained
@@ -18,7 +20,7 @@ from tidefill.delta.inputs import Input, Tables, frozen, row_wise, typed, visibl
 from tidefill.delta.layout import layout_notices
 from tidefill.delta.refusals import as_input, refuse_columns, refuse_incomparable, refuse_maps, refuse_names
 from tidefill.delta.walk import Walk, along
-from tidefill.errors import BadSql, UnknownTable, UnsupportedQuery
+from tidefill.errors import BadInput, BadSql, UnknownTable, UnsupportedKey, UnsupportedQuery
 from tidefill.jobs.definitions import (
     FullViewDefinition,
     JobDefinition,
@@ -42,6 +44,7 @@ from tidefill.views.reading.index_query import index_query
 from tidefill.views.reading.lexer import read
 from tidefill.views.reading.names import columns_named
 from tidefill.views.reading.rowwise import Item, RowQuery, Star, parse_row_query
+from tidefill.views.reading.unique import unique_columns
 from tidefill.views.relations.relations import Scan
 
 GROUP_ROWS_MAX = 5_000_000  # that are filled in one commit: as many as in a first chunk
@@ -211,10 +214,32 @@ class Definer:
         tables = {table.name: table for table in inputs.values()}
         shown = {known.name: visible(known.empty.schema) for known in found.values()}
         parts = [Part(name, name, typed(shown[name]), ()) for name in tables]
-        definition = FullViewDefinition(sql, typed(schema), tuple(parts), frozen(semantics))
+        key = self._key_of_full(session, sql, tree, schema, inputs)
+        definition = FullViewDefinition(sql, typed(schema), tuple(parts), frozen(semantics), key)
         sizes = tuple(self._tables.size(table, self._tables.detail_of(table)) for table in tables.values())
         rows = sum(size.rows or 0 for size in sizes)
         return Explained(definition, True, rows, schema, checked.notices, inputs=sizes)
+
+    def _key_of_full(
+        self,
+        session: SparkSession,
+        sql: str,
+        tree: exp.Expr,
+        schema: StructType,
+        inputs: Mapping[tuple[str, ...], Input],
+    ) -> tuple[str, ...]:
+        """The columns that identify a row, where the query itself or the compiler tells them, a reader could follow
+        them, and users see them. None: nobody can follow its changes."""
+        told = unique_columns(tree, schema.fieldNames())
+        if _may_be_key(schema, told):
+            return told
+        if not all(table.key for table in inputs.values()) or Semantics.of(session).case_sensitive == "true":
+            return ()
+        named = _Named(lambda parts: _found(inputs, parts), lambda table: self._tables.empty(table, session))
+        with suppress(BadInput), as_input("it has no key", UnsupportedQuery):
+            found = compile_query(session, sql, named.known).plan.key
+            return found if _may_be_key(schema, found) else ()
+        return ()
 
     def _explained(
         self,
@@ -304,6 +329,20 @@ def _planned_definition(
         whole = columns_of(plan, named.empty, session)
     columns = [*compiled.schema, *(field for field in whole if field.name in plan.hidden)]
     return PlannedViewDefinition(sql, plan.key, typed(columns), tuple(parts), frozen(semantics))
+
+
+def _found(inputs: Mapping[tuple[str, ...], Input], parts: tuple[str, ...]) -> Input:
+    if parts not in inputs:
+        raise UnknownTable(f"there is no table {'.'.join(parts)}", hint="The query does not name it.")
+    return inputs[parts]
+
+
+def _may_be_key(schema: StructType, columns: Sequence[str]) -> bool:
+    """Whether there are such columns, each of a type that a key may have."""
+    try:
+        return bool(columns) and set(columns) <= set(schema.names) and bool(key_types(schema, columns))
+    except UnsupportedKey:
+        return False
 
 
 def _or_none(find: Find, parts: tuple[str, ...]) -> Input | None:

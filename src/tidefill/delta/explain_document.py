@@ -372,6 +372,6 @@ def key_text(definition: LakeDefinition) -> str:
             shown = ", ".join(name for name in definition.key if not name.startswith(HIDDEN))
             return " and ".join(part for part in (shown, "hidden columns" if hidden else "") if part)
         case FullViewDefinition():
-            return "none is needed"
+            return ", ".join(definition.key) or "not known: nobody can follow the changes of its rows"
         case never:
             assert_never(never)

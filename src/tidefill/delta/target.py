@@ -9,6 +9,7 @@
 | a few, of a table of few rows whose changes nobody reads | an overwrite with the rows in memory (`small_target`) |
 | more | a MERGE |
 | everything | an overwrite |
+| everything, of a table whose changes somebody reads | one of the above with the rows that differ (`difference`) |
 
 Delta skips a transaction number that it has seen, in silence; so the caller reads the log back. The log is the truth:
 `log` tells what each commit did to the data, by its operation.
@@ -32,8 +33,10 @@ from tidefill.core.confirm import NO_TABLE, Counts, Entry, Payload, payload_to_t
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
+from tidefill.delta.carrying import carrying
 from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_keys, several_changes
 from tidefill.delta.comparing import FOUND, WANTED, compared
+from tidefill.delta.difference import difference, tells_apart
 from tidefill.delta.history import wall_clock_s
 from tidefill.delta.layout import Layout
 from tidefill.delta.log.commits import entry_of
@@ -58,7 +61,7 @@ from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
-from tidefill.spark.session import having_set, small_step, without_constraint_propagation
+from tidefill.spark.session import small_step, without_constraint_propagation
 from tidefill.spark.weights import went
 from tidefill.spark.widening import holds, widened
 
@@ -221,8 +224,11 @@ class DeltaTarget:
         match write:
             case Append(rows):
                 self._write_all(rows, "append", payload)
-            case Replace(rows):
-                self._write_all(rows, "overwrite", payload)
+            case Replace(rows, read):
+                if read and self._key and tells_apart(self._schema):
+                    self._replace_changed(rows, payload)
+                else:
+                    self._write_all(rows, "overwrite", payload)
             case Merge():
                 self._merge(write, payload)
             case Put(keys, rows):
@@ -295,6 +301,14 @@ class DeltaTarget:
                 self._write(self._small.all_rows(change, self._schema), "overwrite", carried)
             self._small.keep(payload.commit_uuid, change)
 
+    def _replace_changed(self, rows: DataFrame, payload: Payload) -> None:
+        """All rows, of which only those are written that are others than before."""
+        with self._translated():
+            self._follow(rows.schema)
+            found = self._spark.read.format("delta").load(self._path)
+            changes = difference(widened(rows, self._schema), found, self._key)
+        self._merge(Merge(changes, exact=True, read=True), payload)
+
     def _put(self, keys: tuple[Key, ...], rows: DataFrame, payload: Payload) -> None:
         """Rows in place of those with these keys."""
         with self._translated(), small_step(rows.sparkSession, True):
@@ -353,7 +367,7 @@ class DeltaTarget:
     def _delete(self, predicate: str, payload: Payload) -> bool:
         """Whether there was a commit. Delta makes none if no row has one of the keys; then a MERGE, which commits
         always, tells that the marks are wrong. (Of a step that was committed before, Delta answers nothing.)"""
-        with _carrying(self._spark, payload):
+        with carrying(self._spark, payload):
             answer = self._spark.sql(f"DELETE FROM {self._table} WHERE {predicate}").collect()
         return any(deleted > 0 for (deleted,) in answer)
 
@@ -375,7 +389,7 @@ class DeltaTarget:
         session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
         changes.createOrReplaceTempView(view)
         try:
-            with _carrying(session, payload), without_constraint_propagation(session):
+            with carrying(session, payload), without_constraint_propagation(session):
                 session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
         finally:
             session.catalog.dropTempView(view)
@@ -482,15 +496,3 @@ def _bare(rows: DataFrame) -> DataFrame:
         kept = {name: text for name, text in field.metadata.items() if name == "comment"}
         columns.append(f.col(quoted(field.name)).alias(field.name, metadata=kept))
     return rows.select(*columns)
-
-
-@contextmanager
-def _carrying(session: SparkSession, payload: Payload) -> Iterator[None]:
-    """A MERGE takes its payload from the settings of the session that runs it."""
-    settings = {
-        "spark.databricks.delta.commitInfo.userMetadata": payload_to_text(payload),
-        "spark.databricks.delta.write.txnAppId": payload.generation_uuid,
-        "spark.databricks.delta.write.txnVersion": str(payload.state.step),
-    }
-    with having_set(session, settings):
-        yield

@@ -11,7 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -348,6 +348,8 @@ class Engine:
             explained = self._lake.definer.explain_full(self._inputs.checked, sql)
         else:
             explained = self._lake.definer.explain_view(self._inputs.keyed, sql)
+            more = self._inputs.notices(explained.definition.tables)
+            explained = replace(explained, notices=(*explained.notices, *more))
         check_use(explained.definition, settings)
         self._inputs.refuse_mixtures(explained.definition.tables)
         if known is not None:

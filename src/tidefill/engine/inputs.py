@@ -84,8 +84,8 @@ class Inputs:
         match published_definition_of(row):
             case IndexDefinition() | IndexesDefinition():
                 raise AssertionError(f"{row.name} is no table")
-            case FullViewDefinition():  # to its readers it is like a table of somebody else
-                return Input(row.name, path, (), null_keys=True)
+            case FullViewDefinition() as definition:  # to its readers it is like a table of somebody else
+                return Input(row.name, path, definition.key, null_keys=True)
             case PlannedViewDefinition() as definition:
                 return Input(row.name, path, definition.key, null_keys=True, derived=True)
             case (
@@ -129,9 +129,18 @@ class Inputs:
         if not found.key:
             raise UnsupportedQuery(
                 f"{found.name} is computed anew as a whole: its rows have no key by which changes could be followed",
-                hint="Create the view over it WITH (refresh = full) too, or over the inputs of it.",
+                detail="Its query does not tell which columns identify a row, or it was made by an earlier release.",
+                hint="Create it anew with SELECT DISTINCT, or with a GROUP BY whose columns it shows; or create the "
+                "view over it WITH (refresh = full) too.",
             )
         return found
+
+    def notices(self, tables: Sequence[str]) -> list[str]:
+        """What a person should know of a query that follows the changes of these inputs."""
+        rows = [self._store.find(name) for name in tables] if len(tables) > 1 else []
+        full = [row.name for row in rows if row and isinstance(newest_definition_of(row), FullViewDefinition)]
+        told = "is computed at its own pace: it may show an earlier time than the other inputs"
+        return [f"{name} {told}" for name in full]
 
     def live(self, name: str, *, begins: bool = False) -> Input:
         """The input, if it can be read now; else NotYet. `begins`: for a generation that begins now. Its definition may

@@ -203,18 +203,15 @@ class PlannedViewDefinition:
 @dataclass(frozen=True, slots=True)
 class FullViewDefinition:
     """A query that is computed from nothing at each refresh (`refresh = full`). `columns`: output name and type of
-    each. `parts`: the tables that it reads, none of them walked. It has no key."""
+    each. `parts`: the tables that it reads, none of them walked. `key`: the output columns that identify a row, if
+    that is certain; else nobody can follow its changes. It is empty in what releases before this one made."""
 
     sql: str
     columns: Pairs
     parts: tuple[Part, ...]
     semantics: Pairs = ()
+    key: Names = ()
     kind: ClassVar[Kind] = Kind.VIEW
-
-    @property
-    def key(self) -> Names:
-        """No columns: nothing identifies a row."""
-        return ()
 
     @property
     def tables(self) -> Names:
@@ -431,7 +428,7 @@ def _view(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinition:
     if data.get(FULL, False):
         if not parts:
             raise ValueError("it reads no table")
-        return FullViewDefinition(sql, columns, parts, semantics)
+        return FullViewDefinition(sql, columns, parts, semantics, key)
     if parts:
         if not any(part.walk for part in parts):
             raise ValueError("no part is walked")

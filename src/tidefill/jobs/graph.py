@@ -139,8 +139,10 @@ class Graph:
 
     @cached_property
     def are_read(self) -> frozenset[Node]:
-        """The jobs and tables that somebody reads who goes in step."""
-        return frozenset(node for below in self.reads_in_step.values() for node in below.values())
+        """The jobs and tables of which somebody follows the changes, or who have to go in step with others for a
+        reader."""
+        followed = (below for job, below in self.reads.items() if not _is_full(self.by_id[job]))
+        return frozenset(node for below in (*followed, *self.reads_in_step.values()) for node in below.values())
 
     def order(self) -> list[Job]:
         """All rows, such that what is read comes before what reads it. (No store makes a cycle; rows of one would come

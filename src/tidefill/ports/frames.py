@@ -67,9 +67,11 @@ class Put(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Replace(Generic[F]):
-    """All rows of the target, in place of those it has."""
+    """All rows of the target, in place of those it has. `read`: other jobs read the target's changes, so a row that
+    stays as it is must not be written again. Then no two rows have one key."""
 
     rows: F
+    read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,7 +289,8 @@ class Backfill(Generic[F]):
             case Write.MERGE:
                 return self._merged(before, step, after)
             case Write.REPLACE:
-                return Replace(self._derivation.whole(self._covered(after)))
+                read = step.read and self.shape.full
+                return Replace(self._derivation.whole(self._covered(after)), read=read)
             case never:
                 assert_never(never)
 

@@ -17,6 +17,7 @@ MACROS = (
     "range((epoch(wide::INTERVAL) / epoch(slide::INTERVAL))::BIGINT), lambda i: "
     "{'start': bucket(d, slide) - i::INT * slide::INTERVAL, "
     "'end': bucket(d, slide) - i::INT * slide::INTERVAL + wide::INTERVAL})",
+    "CREATE MACRO timestamp_seconds(s) AS to_timestamp(s)",
     "CREATE MACRO date_format(d, f) AS "
     "strftime(d, CASE f WHEN 'yyyy-MM-dd' THEN '%Y-%m-%d' WHEN 'HH:mm' THEN '%H:%M' END)",
 )
@@ -76,6 +77,10 @@ def _spoken(node: exp.Expr) -> exp.Expr:
             return exp.Anonymous(this="mode", expressions=[least])
         case "array":
             return exp.Anonymous(this="list_value", expressions=call.expressions)
+        case "named_struct":
+            pairs = zip(call.expressions[::2], call.expressions[1::2], strict=True)
+            fields = [exp.PropertyEQ(this=exp.to_identifier(one.name), expression=value) for one, value in pairs]
+            return exp.Struct(expressions=fields)
         case "window":
             return exp.Anonymous(this="time_window", expressions=call.expressions)
     return node

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from tests.views.incremental.limited import EQUAL, FIRST_ROWS, IN_WORDS
 from tests.views.incremental.one_row import ONE_ROW
+from tests.views.incremental.sessions import SESSIONS, SESSIONS_IN_DUCKDB
+from tests.views.incremental.tails import TAILS, WITH_ALL
 
 ROLLED = "SELECT g, s, count(*) AS n, sum(x) AS t FROM a GROUP BY ROLLUP (g, s)"
 BUCKET = "time_bucket(INTERVAL '30 days', d, TIMESTAMPTZ '1970-01-01 00:00:00+00')"
@@ -99,6 +101,9 @@ FORMS = {
     ),
     **FIRST_ROWS,
     **ONE_ROW,
+    **TAILS,
+    **WITH_ALL,
+    **SESSIONS,
 }
 
 OPEN = frozenset({
@@ -109,6 +114,7 @@ OPEN = frozenset({
 
 IN_DUCKDB = {
     **IN_WORDS,
+    **SESSIONS_IN_DUCKDB,
     "time window": (
         f"SELECT {BUCKET} AS f, {{'start': f, 'end': f + INTERVAL '30 days'}} AS w, count(*) AS n FROM c "
         "WHERE d IS NOT NULL GROUP BY f"

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from tests.views.incremental.history import is_noticed
 from tests.views.incremental.queries import DIRECTED
-from tidefill.views.plan import changes, drivers, top
+from tidefill.views.plan import changes, drivers, tail, top
 from tidefill.views.plan.changes import Changes
-from tidefill.views.relations import generators, lower, sets, subqueries, texts
+from tidefill.views.relations import generators, lower, sessions, sets, subqueries, tails, texts
 from tidefill.views.relations import top as limits
 from tidefill.views.relations.grouping_sets import Groupings
 from tidefill.views.relations.lowered import Lowered
@@ -168,6 +168,74 @@ def _a_chunk_has_first_rows_of_its_own(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drivers, "_choices", appended)
 
 
+def _rows_before_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tail, "_with_carried", lambda column, one, kind: (column, texts.col(column)))
+
+
+def _equal_rows_come_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tail, "same", lambda left, right: exp.false())
+
+
+def _nobody_looks_at_rows_nearby(patch: pytest.MonkeyPatch) -> None:
+    looks = tails.look_back
+    patch.setattr(tail, "look_back", lambda items: tuple(replace(one, back=0, ahead=0) for one in looks(items)))
+
+
+def _rows_that_are_looked_at_change_too(patch: pytest.MonkeyPatch) -> None:
+    """They come with what the functions say of them without the rows before them."""
+
+    def all_of_them(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr) -> exp.Select:
+        ends = query.args["from_"].this.name.endswith("over") and source.name.endswith(("first", "begin"))
+        return query if ends else texts.joined(query, source, kind, on)
+
+    patch.setattr(tail, "joined", all_of_them)
+
+
+def _nulls_go_with_the_direction(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tail, "_nulls_first", lambda one: not tail._falls(one))
+
+
+def _any_order_rises(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tail, "_falls", lambda one: False)
+
+
+def _looking(patch: pytest.MonkeyPatch, kind: type[exp.Expr], instead: tails.Looks) -> None:
+    looks = tails.looks_of
+    patch.setattr(tails, "looks_of", lambda window: instead if isinstance(window.this, kind) else looks(window))
+
+
+def _each_row_takes_a_place(patch: pytest.MonkeyPatch) -> None:
+    _looking(patch, exp.DenseRank, tails.Looks(tails.Carried.ROWS))
+
+
+def _no_row_minds_those_after_it(patch: pytest.MonkeyPatch) -> None:
+    _looking(patch, exp.Ntile, tails.Looks(tails.Carried.NOTHING))
+
+
+def _only_rows_that_are_there_count(patch: pytest.MonkeyPatch) -> None:
+    now = Changes.now_and_before
+
+    def there(self: Changes, relation: Relation, rows: Callable[[changes.At], exp.Select]) -> str:
+        sides = texts.table(now(self, relation, rows))
+        columns = [*texts.plain(relation.columns), (texts.WEIGHT, texts.col(texts.WEIGHT))]
+        return self.statement.step("there", texts.select(columns, sides, where=changes._came()))
+
+    patch.setattr(Changes, "now_and_before", there)
+
+
+def _a_gap_ends_a_session(patch: pytest.MonkeyPatch) -> None:
+    apart = sessions._is_apart
+    patch.setattr(sessions, "_is_apart", lambda *asked: exp.GTE(**apart(*asked).args))
+
+
+def _sessions_are_of_all_rows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sessions, "_beside", lambda tree, call, scope: [])
+
+
+def _no_time_is_in_a_session(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sessions, "Filter", lambda child, condition: child)
+
+
 PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "right rows of a full join always match": (_right_rows_always_match, ("full joins", "full joins, USING")),
     "QUALIFY keeps every row": (_every_row_qualifies, ("QUALIFY", "QUALIFY by name", "QUALIFY of groups")),
@@ -202,6 +270,27 @@ PLANTS: dict[str, tuple[Plant, tuple[str, ...]]] = {
         _a_chunk_has_first_rows_of_its_own,
         ("first rows", "condition on first rows"),
     ),
+    "rows before the first changed one are forgotten": (
+        _rows_before_are_forgotten,
+        ("numbers of all rows", "ranks of all rows", "running sums", "numbers of groups"),
+    ),
+    "rows equal to the first changed one come before it": (
+        _equal_rows_come_before,
+        ("numbers of all rows", "running sums of equal rows"),
+    ),
+    "nobody looks at rows nearby": (_nobody_looks_at_rows_nearby, ("rows near in the order of all",)),
+    "rows that are looked at change too": (
+        _rows_that_are_looked_at_change_too,
+        ("rows near in two orders of all", "sessions of all rows"),
+    ),
+    "NULL goes with the direction": (_nulls_go_with_the_direction, ("ranks by two columns",)),
+    "any order of all rows rises": (_any_order_rises, ("numbers of all rows", "running sums of equal rows")),
+    "each row takes a place": (_each_row_takes_a_place, ("ranks of all rows",)),
+    "no row minds those after it": (_no_row_minds_those_after_it, ("halves of all rows",)),
+    "a tail forgets what was": (_only_rows_that_are_there_count, ("numbers of all rows", "running sums")),
+    "a gap ends a session": (_a_gap_ends_a_session, ("sessions of a group", "sessions of all rows")),
+    "sessions are of all rows": (_sessions_are_of_all_rows, ("sessions of a group", "sessions of a join")),
+    "what has no time is in a session": (_no_time_is_in_a_session, ("sessions with NULL",)),
     "first rows below a join forget what was": (_what_was_is_forgotten, ("first rows below a join",)),
 }
 

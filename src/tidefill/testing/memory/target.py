@@ -114,6 +114,10 @@ class MemoryTarget:
     def _evaluate(self, write: TargetWrite[Frame], before: Bag) -> tuple[Bag, Counts, Counts | None, bool]:
         """The rows to write, what the log will count, what the marks promise, and whether keys are replaced."""
         match write:
+            case Replace(frame, read=True):
+                changes = _changes(before, self._compute(frame))
+                marks = Counter(mark for mark, _, _ in changes)
+                return *_upsert(before, changes), Counts(marks["I"], marks["U"], marks["D"]), False
             case Append(frame) | Replace(frame):
                 rows = self._compute(frame)
                 bag: Bag = {}
@@ -206,6 +210,16 @@ def _without_a_look(before: Bag, changes: list[tuple[str, object, Row | None]]) 
         add(after, row)
     counts = Counts(inserted=len(changes))
     return after, counts, counts, False
+
+
+def _changes(before: Bag, rows: list[Row]) -> list[tuple[str, object, Row | None]]:
+    """By which changes these rows come to be all there are."""
+    there = {row[0]: row for row in rows}
+    if len(there) < len(rows):
+        raise KeyNotUnique("the query gives several rows of one key")
+    gone: list[tuple[str, object, Row | None]] = [("D", key, None) for key in before if key not in there]
+    come = [("U" if key in before else "I", key, row) for key, row in there.items() if before.get(key) != (row,)]
+    return [*gone, *come]
 
 
 def _upsert(before: Bag, changes: list[tuple[str, object, Row | None]]) -> tuple[Bag, Counts]:

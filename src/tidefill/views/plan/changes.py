@@ -12,7 +12,8 @@ number of the occurrence. What did not change has no term in the statement.
 | | rows concern: what they give now, less what they gave |
 | full join | those of the left join, and those of the right rows that match nothing |
 | aggregate | the affected groups: what they are, less what they were |
-| window functions | the same of partitions: those that changed rows are in, or were in; without PARTITION BY, all |
+| window functions | the same of partitions: those that changed rows are in, or were in |
+| the same without PARTITION BY | of the rows from the first changed one on (`tail.py`), or of all |
 | the first rows (LIMIT) | what they are, less what they were (`top.py` has another rule for the top of a view) |
 | rows made of a row (explode) | those of the child, each with what is made of it |
 
@@ -32,6 +33,7 @@ from tidefill.views.plan import limits
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, Tie, ties_of
 from tidefill.views.plan.shapes import hang_together, is_simple, tells_by_key, tied
 from tidefill.views.plan.statement import Statement
+from tidefill.views.plan.tail import apart, delta_of_tail
 from tidefill.views.relations.keys import conjuncts, equated, reads_only
 from tidefill.views.relations.relations import (
     Aggregate,
@@ -300,7 +302,7 @@ class Changes:
         one was, and those of the right one concern left rows that are there now. Of the right one only what all these
         may meet is read, so that the large side of the join need not be moved."""
         left, right, on, step = relation.left, relation.right, relation.on, self.statement.step
-        equal, delta = conjuncts(on), self._kept_delta(relation.right)
+        equal, delta = conjuncts(on), self.kept_delta(relation.right)
         lefts = self.near(left, "new", delta, ties_of(equal, left.columns, right.columns))
         concerned = joined(self._from(left.columns, lefts), table(delta), "semi", on)
         some = self._twice(left.columns, step("some", concerned))
@@ -314,7 +316,7 @@ class Changes:
             rights = self.near(right, at, asked, ties_of(equal, right.columns, left.columns))
             return joined(self._from(right.columns, rights), table(asked), "semi", on)
 
-        rights = self._now_and_before(right, met)
+        rights = self.now_and_before(right, met)
         answers = step("answers", select([*plain(right.columns), (AT, col(WEIGHT))], table(rights)))
         return self._outer(relation, asked, answers, also=[exp.EQ(this=col(THEN), expression=col(AT))], weighted=True)
 
@@ -347,10 +349,12 @@ class Changes:
         return select(items, table(rows), group=[*values, col(WEIGHT)])
 
     def _delta_of_partitions(self, relation: Windowed) -> exp.Query:
+        if relation.types:
+            return delta_of_tail(self, relation)
         if not relation.partition:
             return self._halves(relation, lambda at: self._windowed(relation, self.rows(relation.child, at)))
         rows = self._of_affected(relation.child, relation.partition)
-        items = [(column, _apart(value)) for column, value in relation.items]
+        items = [(column, apart(value)) for column, value in relation.items]
         return select([*plain(relation.child.columns), *items, *_WEIGHTED], table(rows))
 
     def groups_now(self, relation: Aggregate, affected: str | None) -> exp.Select:
@@ -372,15 +376,15 @@ class Changes:
             near = self.near_affected(child, at, affected, values)
             return joined(self._from(child.columns, near), table(affected), "semi", _matching(values))
 
-        return self._now_and_before(child, rows)
+        return self.now_and_before(child, rows)
 
-    def _now_and_before(self, relation: Relation, rows: Callable[[At], exp.Select]) -> str:
+    def now_and_before(self, relation: Relation, rows: Callable[[At], exp.Select]) -> str:
         """The step with some rows, perhaps with others that changed: as they are, with weight +1, and as they were,
         with weight -1. Where changes tell by the key what came, all others were there before."""
         step = self.statement.step
         if not tells_by_key(relation):
             return step("sides", self._halves(relation, rows))
-        delta, keys = self._kept_delta(relation), [col(column) for column in relation.key]
+        delta, keys = self.kept_delta(relation), [col(column) for column in relation.key]
         came = step("came", select(_affected(keys), table(delta), where=_came()))
         now = self._from(relation.columns, step("now", rows("new")))
         stayed = self._twice(relation.columns, step("stayed", joined(now, table(came), "anti", _matching(keys))))
@@ -393,7 +397,7 @@ class Changes:
             self._from(columns, rows, weighted=True), table(self.statement.step("signs", signs)), "inner", exp.true()
         )
 
-    def _kept_delta(self, relation: Relation) -> str:
+    def kept_delta(self, relation: Relation) -> str:
         delta = self.delta(relation)
         return delta if is_simple(relation) else self.statement.keep(delta)
 
@@ -460,10 +464,3 @@ def _affected(values: Sequence[Expr]) -> list[Item]:
 
 def _matching(values: Sequence[Expr]) -> Expr:
     return both(same(value.copy(), col(f"__tf_x{index}")) for index, value in enumerate(values))
-
-
-def _apart(window: Expr) -> Expr:
-    """The function of a window, for rows that are and rows that were."""
-    window = window.copy()
-    window.append("partition_by", col(WEIGHT))
-    return window

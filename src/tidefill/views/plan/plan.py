@@ -20,6 +20,7 @@ from tidefill.views.plan.changes import IS, WAS, Changes
 from tidefill.views.plan.limits import NOTHING_KNOWN, Reading, origins, within
 from tidefill.views.plan.shapes import is_simple
 from tidefill.views.plan.statement import Script
+from tidefill.views.plan.tail import with_tails
 from tidefill.views.relations import windows
 from tidefill.views.relations.choices import NOTHING_OPEN, Settled
 from tidefill.views.relations.keys import is_plain
@@ -70,6 +71,7 @@ class Strategy(Enum):
     SUMS = "hidden counts and sums are kept"
     GROUPS = "affected groups are computed anew"
     PARTITIONS = "affected partitions are computed anew"
+    TAIL = "what follows the first changed row in its order is computed anew"
     TOP = "the first rows are kept by the changed rows, and found anew if these do not suffice"
     TOP_ANEW = "the first rows are found anew"
 
@@ -134,7 +136,7 @@ class ViewPlan:
         """The columns and the mark of what the changes of these inputs do to the view."""
         changes = self._changes(changed, replace(reading, origin=self._origins))
         match self.strategy:
-            case Strategy.CHANGES | Strategy.PARTITIONS:
+            case Strategy.CHANGES | Strategy.PARTITIONS | Strategy.TAIL:
                 query = changes.marked(self.root.columns, self.key, changes.delta(self.root))
             case Strategy.SUMS:
                 query = self._sums(changes)
@@ -302,9 +304,8 @@ def _planned(
         raise UnsupportedQuery("the query reads no table", hint="Name a table after FROM.")
     root = narrowed(_root(lowered, names))
     assert isinstance(root, Project)
-    found = [part for part in every(root) if isinstance(part, Windowed | Top)]
-    strategy = Strategy.PARTITIONS if found else Strategy.CHANGES
-    reason = next(filter(None, map(_all_are_one, found)), "")
+    root = _with_tails(root, analyze)
+    strategy, reason = _of_windows(root)
     plan = ViewPlan(root, tuple(names), strategy, reason=reason, notices=told.notices, settled=told.settled)
     child = _last_aggregate(root)
     for inner in _inner(root):
@@ -324,11 +325,38 @@ def _planned(
     return replace(plan, strategy=Strategy.SUMS, kept=kept)
 
 
+def _with_tails(root: Project, analyze: Analyze) -> Project:
+    """The view, in which windows over all rows say whether they need be computed from the first changed row on only."""
+    bare = ViewPlan(root, (), Strategy.CHANGES)
+
+    def types(relation: Windowed, values: Sequence[Expr]) -> Sequence[str]:
+        changes = bare._changes(())
+        items = [(f"{HIDDEN}{index}", value) for index, value in enumerate(values)]
+        query = select(items, table(changes.rows(relation, "new")))
+        return analyze(changes.statement.ending(query), bare.scans)
+
+    found = with_tails(root, types)
+    assert isinstance(found, Project)
+    return found
+
+
+def _of_windows(root: Project) -> tuple[Strategy, str]:
+    """How a view is kept that has neither LIMIT nor an aggregate at its top, and why."""
+    found = [part for part in every(root) if isinstance(part, Windowed | Top)]
+    if not found:
+        return Strategy.CHANGES, ""
+    reason = next(filter(None, map(_all_are_one, found)), "")
+    if not reason and any(isinstance(part, Windowed) and part.types for part in found):
+        return Strategy.TAIL, "a window has no PARTITION BY"
+    return Strategy.PARTITIONS, reason
+
+
 def _all_are_one(relation: Windowed | Top) -> str:
     """Why it looks at all rows; empty if it does not."""
     if isinstance(relation, Top):
         return "LIMIT is below another part of the query, so that all rows are one"
-    return "" if relation.partition else "a window has no PARTITION BY, so that all rows are one"
+    whole = "a window has no PARTITION BY and looks at rows far after a row, so that all rows are one"
+    return "" if relation.partition or relation.types else whole
 
 
 def _of_first_rows(plan: ViewPlan, analyze: Analyze) -> ViewPlan:

@@ -24,7 +24,7 @@ from tidefill.views.relations.relations import (
     below,
 )
 
-ANEW, ALL_ANEW = "affected groups anew", "all rows anew"
+ANEW, ALL_ANEW, TAIL_ANEW = "affected groups anew", "all rows anew", "what follows the first changed row anew"
 _BY_CHANGES = {
     Strategy.SUMS: "counts and sums",
     Strategy.TOP: "the changed rows with those that are there; all rows anew if they do not suffice",
@@ -98,6 +98,8 @@ def _what_and_how(relation: Relation, by_changes: str) -> tuple[str, str]:
             what = f"groups by {len(relation.groups)}" if relation.groups else "one row of aggregates"
             return what, by_changes or ANEW
         case Windowed():
+            if relation.types:
+                return "windows over all rows", TAIL_ANEW
             if not relation.partition:
                 return "windows over all rows", ALL_ANEW
             return f"windows by {len(relation.partition)}", "affected partitions anew"

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tidefill.core.state import Table
 from tidefill.errors import UnsupportedQuery
-from tidefill.views.reading.functions import GENERATORS
+from tidefill.views.reading.functions import GENERATORS, names_of
 from tidefill.views.reading.lexer import Source
 from tidefill.views.reading.names import own_names
 from tidefill.views.reading.refusals import check_repeatable
@@ -42,22 +42,17 @@ def repeatable(source: Source, tree: exp.Expr) -> Repeatable:
             case exp.Table() if node.args.get("version") or node.args.get("when"):
                 hint = "Leave it out: the view follows the table."
                 raise UnsupportedQuery("the query reads one version of a table", hint=hint)
-            case exp.Table(this=exp.Func() as function) if GENERATORS.isdisjoint(_names(function)):
+            case exp.Table(this=exp.Func() as function) if GENERATORS.isdisjoint(names_of(function)):
                 hint = "Read tables by their names."
-                raise UnsupportedQuery(f"the query reads a table function, {_names(function)[0]}", hint=hint)
+                raise UnsupportedQuery(f"the query reads a table function, {names_of(function)[0]}", hint=hint)
             case exp.Query() if node.args.get("limit") or node.args.get("offset"):
                 if not node.args.get("order"):
                     hint = "Add an ORDER BY that tells all rows apart."
                     raise UnsupportedQuery("the query takes any rows (LIMIT without ORDER BY)", hint=hint)
                 notices = (*notices, _LIMITED)
-    called = {name for function in tree.find_all(exp.Func) for name in _names(function)}
+    called = {name for function in tree.find_all(exp.Func) for name in names_of(function)}
     known = frozenset(name for name in functions if "." in name or name in called)
     return Repeatable(known, tuple(dict.fromkeys(notices)))
-
-
-def _names(function: exp.Func) -> list[str]:
-    names = [function.name] if isinstance(function, exp.Anonymous) else type(function).sql_names()
-    return [name.lower() for name in names]
 
 
 def tables_of(tree: exp.Expr, known: Callable[[Names], object | None]) -> list[Names]:

@@ -56,7 +56,7 @@ SETTLED = re.compile(
 """Aggregates that leave a choice open which the compiler makes, by the key or by the values. Some may be window
 functions too: over an order that is known."""
 
-ROW_MAKERS = re.compile(r"((pos)?explode|inline)(_outer)?|window")
+ROW_MAKERS = re.compile(r"((pos)?explode|inline)(_outer)?|(session_)?window")
 """Generators of which the compiler knows how to tell their rows apart."""
 
 # Spark calls these without parentheses too, where the table has no such column. Backticks make no difference.
@@ -109,6 +109,12 @@ def without_clauses(names: Iterable[str], tree: exp.Expr) -> frozenset[str]:
     functions = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
     aliases = {alias.name.lower() for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns")}
     return frozenset(name for name in names if name not in _CLAUSES | aliases or name in functions)
+
+
+def names_of(function: exp.Func) -> list[str]:
+    """The names that a call of it may have, in lower case."""
+    names = [function.name] if isinstance(function, exp.Anonymous) else type(function).sql_names()
+    return [name.lower() for name in names]
 
 
 def without_types(tokens: Sequence[Token]) -> list[Token]:

@@ -10,7 +10,7 @@ from tidefill.errors import BadSql
 from tidefill.views.reading.refusals import KNOWN
 from tidefill.views.relations.fields import fields_named
 from tidefill.views.relations.folding import has_aggregates, is_of_window
-from tidefill.views.relations.generators import is_generator, is_time_window
+from tidefill.views.relations.generators import makes_rows
 from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.scope import Scope
 from tidefill.views.relations.texts import Expr, col
@@ -33,7 +33,7 @@ def expression_of(tree: Expr, scope: Scope, *, aggregates: bool = False, windows
     for node in tree.walk():
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             raise refused(tree, "a star stands inside of an expression", "Name the columns.")
-        if node is not tree and (is_generator(node) or is_time_window(node)):
+        if node is not tree and makes_rows(node):
             hint = "Put it into a query in FROM, and use its column here."
             raise refused(node, "a function that makes rows stands inside of an expression", hint)
         if isinstance(node, exp.Window) and not windows:

@@ -20,7 +20,7 @@ from tidefill.views.relations.texts import Expr, called, col, is_null, name, not
 
 _OF_ARRAYS = ("explode", "posexplode", "inline")
 _OUTER = "_outer"
-_TIME_WINDOW = "window"
+_TIME_WINDOW, _SESSION = "window", "session_window"
 _SLIDE = 2  # the place of the argument by which windows overlap
 _ARRAY = re.compile(r"array<(.*)>")
 _STRUCT = re.compile(r"struct<(.*)>")
@@ -45,6 +45,16 @@ def select_of(node: exp.Expr) -> exp.Expr | None:
 def is_time_window(node: exp.Expr) -> bool:
     """Whether it is a call of window(ts, ...)."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == _TIME_WINDOW
+
+
+def is_session(node: exp.Expr) -> bool:
+    """Whether it is a call of session_window(ts, ...)."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == _SESSION
+
+
+def makes_rows(node: exp.Expr) -> bool:
+    """Whether it is a call of one of all these functions."""
+    return is_generator(node) or is_time_window(node) or is_session(node)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from tidefill.views.relations.naming import Names
 from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.relations import Constant, Filter, Project, Relation, Scan
 from tidefill.views.relations.scope import Scope, Source
+from tidefill.views.relations.sessions import in_sessions
 from tidefill.views.relations.single import has_one_row_at_most
 from tidefill.views.relations.subqueries import Subqueries, parted
 from tidefill.views.relations.texts import HIDDEN, Expr, Item, both, col, columns_in, number
@@ -346,6 +347,7 @@ class _Lowering:
     def _output(self, tree: exp.Select, relation: Relation, scope: Scope, env: Env, limit: Limit | None) -> Lowered:
         """What SELECT gives; of that the first rows, if there is a limit."""
         tree, relation, scope = self._in_time_windows(tree, relation, scope)
+        tree, relation, scope = in_sessions(tree, relation, scope, self._names)
         values: dict[str, Expr] = {}
         expressions: list[Expr] = []
         for item in tree.expressions:

@@ -6,7 +6,7 @@ it stands. An expression is a tree over them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -138,11 +138,13 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Windowed:
-    """Each row with what window functions say of it among the rows of its partition."""
+    """Each row with what window functions say of it among the rows of its partition. `types`: of the items, if there is
+    no partition and these can be computed by the rows from the first changed one on; else none."""
 
     child: Relation
     partition: tuple[Expr, ...]
     items: tuple[Item, ...]
+    types: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -306,14 +308,20 @@ def _reading(relation: Relation, columns: Collection[str]) -> Relation:
             return replace(
                 relation, columns=tuple(column for column, _ in kept), sources=tuple(source for _, source in kept)
             )
-        case Constant():
+        case _:
+            return over_others(relation, lambda part: _reading(part, columns))
+
+
+def over_others(relation: Relation, other: Callable[[Relation], Relation]) -> Relation:
+    """The same, made from other relations."""
+    match relation:
+        case Scan() | Constant():
             return relation
         case Filter() | Project() | Generated() | Aggregate() | Windowed() | Top():
-            return replace(relation, child=_reading(relation.child, columns))
+            return replace(relation, child=other(relation.child))
         case InnerJoin():
-            return replace(relation, inputs=tuple(_reading(part, columns) for part in relation.inputs))
+            return replace(relation, inputs=tuple(map(other, relation.inputs)))
         case LeftJoin() | FullJoin() | Matched():
-            left, right = _reading(relation.left, columns), _reading(relation.right, columns)
-            return replace(relation, left=left, right=right)
+            return replace(relation, left=other(relation.left), right=other(relation.right))
         case Union():
-            return replace(relation, children=tuple(_reading(part, columns) for part in relation.children))
+            return replace(relation, children=tuple(map(other, relation.children)))

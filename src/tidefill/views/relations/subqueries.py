@@ -20,7 +20,7 @@ from tidefill.views.relations.apart import apart, filled, inside, is_negated
 from tidefill.views.relations.copies import Copy
 from tidefill.views.relations.expressions import expression_of, items_of
 from tidefill.views.relations.folding import Folded, counts, has_aggregates
-from tidefill.views.relations.generators import is_generator, is_time_window
+from tidefill.views.relations.generators import makes_rows
 from tidefill.views.relations.groups import grouped
 from tidefill.views.relations.keys import apart_from_or, reads_only
 from tidefill.views.relations.lowered import Body, Env, Lowered
@@ -297,7 +297,7 @@ def _is_distinct(tree: exp.Select) -> bool:
 
 
 def _makes_rows(item: exp.Expr) -> bool:
-    return any(is_generator(node) or is_time_window(node) for node in item.walk())
+    return any(map(makes_rows, item.walk()))
 
 
 def _has_only_groups(tree: exp.Expr) -> TypeGuard[exp.Select]:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from tidefill.errors import BadSql
 from tidefill.views.relations.parts import refuse_others, refused, shown_as
 from tidefill.views.relations.relations import Relation, Windowed
+from tidefill.views.relations.tails import order_of
 from tidefill.views.relations.texts import Expr, Item, col, columns_in
 
 PARTS = (exp.Order, exp.Ordered, exp.WindowSpec, exp.IgnoreNulls, exp.RespectNulls)
@@ -63,7 +64,7 @@ class _Frame:
 
 def windowed(relation: Relation, items: Sequence[Item], fresh: Callable[[str], str]) -> Made:
     """The items without window functions: columns of the relation hold what they give. Those with one PARTITION BY are
-    computed together."""
+    computed together; without one, those with one ORDER BY."""
     columns: dict[Expr, str] = {}
     notices: list[str] = []
     given: list[exp.Window] = []
@@ -78,15 +79,16 @@ def windowed(relation: Relation, items: Sequence[Item], fresh: Callable[[str], s
         return col(columns[node])
 
     replaced = [(name, value.copy().transform(column)) for name, value in items]
-    by_partition: dict[tuple[Expr, ...], list[Item]] = {}
+    together: dict[tuple[tuple[Expr, ...], tuple[Expr, ...]], list[Item]] = {}
     for node, name in columns.items():
         assert isinstance(node, exp.Window)
         window, missing = _ordered(node, relation.key)
-        by_partition.setdefault(_partition(node), []).append((name, window))
+        partition = _partition(node)
+        together.setdefault((partition, () if partition else order_of(window)), []).append((name, window))
         if missing:
             added[node] = missing
             notices.append(f"{shown_as(node)}: rows that are equal in this order are ordered by {', '.join(missing)}.")
-    for partition, group in by_partition.items():
+    for (partition, _), group in together.items():
         relation = Windowed(relation, partition, tuple(group))
     return Made(relation, replaced, tuple(notices), tuple((node, added[node]) for node in given if node in added))
 
@@ -123,7 +125,7 @@ def sums_of(relation: Windowed) -> list[Item]:
 
 
 def _partition(window: exp.Window) -> tuple[Expr, ...]:
-    """None if all rows are one partition: then each change computes all of them anew."""
+    """None if all rows are one partition."""
     return tuple(value for value in window.args.get("partition_by") or () if set(columns_in(value)))
 
 

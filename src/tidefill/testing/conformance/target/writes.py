@@ -9,7 +9,9 @@ from tidefill.core.keys import Key
 from tidefill.core.state import JobState
 from tidefill.core.version import Number, Version
 from tidefill.core.walk import Coverage, Split
+from tidefill.errors import KeyNotUnique
 from tidefill.ports.frames import Append, Merge, Put, Replace, TargetWrite
+from tidefill.testing.conformance.expecting import raised
 from tidefill.testing.conformance.target.checks import (
     OURS,
     assert_did,
@@ -148,6 +150,24 @@ def replace(harness: TargetHarness[F]) -> None:
     assert confirmed(harness).state == state_at(3)
 
 
+def a_replacement_that_is_read_writes_what_differs(harness: TargetHarness[F]) -> None:
+    """Readers of the changes see no row that stays as it is. Two rows of one key are found, also if one of them is as
+    it was."""
+    null: Row = (None, 1, 2, 3)
+    filled(harness, [row(1), row(2), row(3), null])
+    commit(harness, Replace(harness.frame([row(1), row(2, 5), row(4), null]), read=True), 2)
+    assert_same(harness.rows(), [row(1), row(2, 5), row(4), null])
+    assert_did(harness, Counts(inserted=1, updated=1, deleted=1))
+    assert confirmed(harness).state == state_at(2)
+    commit(harness, Replace(harness.frame([row(1), row(2, 5), row(4), null]), read=True), 3)
+    assert last_entry(harness).counts == Counts()
+    assert confirmed(harness).state == state_at(3)
+    twice = Replace(harness.frame([row(1), row(1, 7), row(2, 5), row(4), null]), read=True)
+    raised(KeyNotUnique, lambda: commit(harness, twice, 4))
+    assert_same(harness.rows(), [row(1), row(2, 5), row(4), null])
+    assert confirmed(harness).state == state_at(3)
+
+
 def writes_of_nothing_commit_too(harness: TargetHarness[F]) -> None:
     """The commit carries the state; without it the job would not move."""
     filled(harness, [row(1)])
@@ -188,6 +208,7 @@ WRITES: tuple[TargetTest, ...] = (
     merge_by_key,
     merge_by_key_between_known_ends,
     rows_take_the_place_of_keys,
+    a_replacement_that_is_read_writes_what_differs,
     a_null_key_is_a_key,
     replace,
     writes_of_nothing_commit_too,
