@@ -186,7 +186,7 @@ def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
 
 def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
     for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ()), (LAKE_INDEX, ("t",))):
-        found = job_from_text(re.sub('"form": .', '"form": 7', job_to_text(definition)))
+        found = job_from_text(re.sub('"form": .', '"form": 8', job_to_text(definition)))
         assert isinstance(found, UnreadableDefinition)
         assert "has form 7, this release knows 6" in found.fact
         assert found.tables == names

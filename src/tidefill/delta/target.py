@@ -32,12 +32,14 @@ from tidefill.core.confirm import NO_TABLE, Counts, Entry, Payload, payload_to_t
 from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
+from tidefill.delta.carrying import carrying
 from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_keys, several_changes
 from tidefill.delta.comparing import FOUND, WANTED, compared
 from tidefill.delta.history import wall_clock_s
 from tidefill.delta.layout import Layout
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
+from tidefill.delta.other_rows import OtherRows
 from tidefill.delta.small_target import SmallTarget
 from tidefill.delta.tidying import Tidying
 from tidefill.delta.touched_keys import TouchedKeys
@@ -58,7 +60,7 @@ from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
-from tidefill.spark.session import having_set, small_step, without_constraint_propagation
+from tidefill.spark.session import small_step, without_constraint_propagation
 from tidefill.spark.widening import holds, widened
 
 PROPERTIES = {
@@ -90,8 +92,10 @@ class _Counted:
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
     settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
-    digits. Without a key it is only ever replaced. `order`: columns by which its files are laid out. `job_id`: the job
-    whose earlier views in the catalog it may replace."""
+    digits. Without a key it is only ever replaced. `order`: columns by which its files are laid out. `place`: columns
+    by which a range of a comparison is told, if that is not the key. `fixed`: columns that no change of a row may
+    change: another value of them is another row. `job_id`: the job whose earlier views in the catalog it may replace.
+    """
 
     def __init__(
         self,
@@ -103,6 +107,8 @@ class DeltaTarget:
         *,
         rounded: Sequence[str] = (),
         order: Sequence[str] = (),
+        place: Sequence[str] = (),
+        fixed: Sequence[str] = (),
         job_id: str = "",
         now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
@@ -115,6 +121,8 @@ class DeltaTarget:
         self._key = tuple(key)
         self._name = name
         self._rounded = tuple(rounded)
+        self._place = tuple(place or key)
+        self._others = OtherRows(session, path, key, fixed) if fixed else None
         self._job_id = job_id
         self._is_published = False
         self._layout = Layout(tuple(order)) if order else None
@@ -308,6 +316,8 @@ class DeltaTarget:
         kept = write.changes.cache()
         try:
             keys = self._keys_of(kept)
+            if self._others is not None:
+                self._others.refuse(kept, keys)
             if keys is None or not self._write_few(kept, keys, payload, exact=write.exact):
                 self._merge_many(replace(write, changes=kept), payload)
         finally:
@@ -352,7 +362,7 @@ class DeltaTarget:
     def _delete(self, predicate: str, payload: Payload) -> bool:
         """Whether there was a commit. Delta makes none if no row has one of the keys; then a MERGE, which commits
         always, tells that the marks are wrong. (Of a step that was committed before, Delta answers nothing.)"""
-        with _carrying(self._spark, payload):
+        with carrying(self._spark, payload):
             answer = self._spark.sql(f"DELETE FROM {self._table} WHERE {predicate}").collect()
         return any(deleted > 0 for (deleted,) in answer)
 
@@ -374,7 +384,7 @@ class DeltaTarget:
         session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
         changes.createOrReplaceTempView(view)
         try:
-            with _carrying(session, payload), without_constraint_propagation(session):
+            with carrying(session, payload), without_constraint_propagation(session):
                 session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
         finally:
             session.catalog.dropTempView(view)
@@ -451,7 +461,7 @@ class DeltaTarget:
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
             if within is not None:
-                found = found.where(is_within(within, self._key, key_types(self._schema, self._key)))
+                found = found.where(is_within(within, self._place, key_types(self._schema, self._place)))
             if but is None:
                 return compared(wanted, found, self._key, self._rounded)
             keys = but.cache()
@@ -462,6 +472,12 @@ class DeltaTarget:
                 return compared(wanted, found, self._key, self._rounded)
             finally:
                 keys.unpersist()
+
+    def check_keys(self) -> None:
+        """Where a column is fixed: then two chunks may have brought a row each."""
+        if self._others is not None:
+            with self._translated():
+                self._others.check()
 
     def check_name(self) -> None:
         """Raise NameTaken if `publish` would."""
@@ -481,15 +497,3 @@ def _bare(rows: DataFrame) -> DataFrame:
         kept = {name: text for name, text in field.metadata.items() if name == "comment"}
         columns.append(f.col(quoted(field.name)).alias(field.name, metadata=kept))
     return rows.select(*columns)
-
-
-@contextmanager
-def _carrying(session: SparkSession, payload: Payload) -> Iterator[None]:
-    """A MERGE takes its payload from the settings of the session that runs it."""
-    settings = {
-        "spark.databricks.delta.commitInfo.userMetadata": payload_to_text(payload),
-        "spark.databricks.delta.write.txnAppId": payload.generation_uuid,
-        "spark.databricks.delta.write.txnVersion": str(payload.state.step),
-    }
-    with having_set(session, settings):
-        yield

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from tidefill.core.keys import Key
+from tidefill.core.walk import Range
 
 F = TypeVar("F")
 
@@ -18,7 +19,8 @@ class Halves(Generic[F]):
     value in the first column of the keys, where they are known at no cost. `few`: the upstream knows that they are so
     few that one task works them off soonest. `keys`: without `images`, the keys in `removed`, if they are few, have no
     NULL, and are at hand. `fresh`: nothing is in `removed`, and no row of `added` was ever covered:
-    these are messages that were not there before."""
+    these are messages that were not there before. `net`: without `images`, the same in one frame, where to read both
+    would cost twice: a row for each changed key, as it is now and marked U, or marked D."""
 
     removed: F
     added: F
@@ -29,6 +31,7 @@ class Halves(Generic[F]):
     few: bool = False
     keys: tuple[Key, ...] | None = None
     fresh: bool = False
+    net: F | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,16 @@ class Replace(Generic[F]):
     """All rows of the target, in place of those it has."""
 
     rows: F
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable(Generic[F]):
+    """Which part of a target can be compared with its input. `within`: the ranges of the target's places (mostly of its
+    key) in which the input still has every row that the target may have; None: all of them. `but`: the keys that were
+    written after the version: an input that keeps only the newest of a key may have lost what they were."""
+
+    within: tuple[Range, ...] | None = None
+    but: F | None = None
 
 
 @dataclass(frozen=True, slots=True)

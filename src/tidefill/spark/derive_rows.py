@@ -80,7 +80,9 @@ class RowWise:
     def with_chunk(self, halves: Halves[DataFrame], chunk: DataFrame) -> Halves[DataFrame]:
         """The chunk's rows among the additions."""
         added = halves.added.unionByName(chunk, allowMissingColumns=True)
-        return Halves(halves.removed, added, halves.images, removes=not halves.fresh, fresh=halves.fresh)
+        marked = chunk.withColumn(MARK, f.lit("U"))
+        net = None if halves.net is None else halves.net.unionByName(marked, allowMissingColumns=True)
+        return Halves(halves.removed, added, halves.images, removes=not halves.fresh, fresh=halves.fresh, net=net)
 
     def no_changes(self, name: Occurrence) -> Halves[DataFrame]:
         """Inputs without rows."""
@@ -121,6 +123,8 @@ class RowWise:
         becomes the row that has it now."""
         assert self._columns is None, "only a copy can be kept by keys alone"
         assert not self._where, "only a copy can be kept by keys alone"
+        if half.net is not None:
+            return Merge(half.net, exact=False, few=half.few)
         if half.keys is not None:
             return Put(half.keys, half.added)
         keys, added = half.removed.select(*map(quoted, self._key)), half.added

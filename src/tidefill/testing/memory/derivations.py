@@ -43,8 +43,9 @@ class _Common:
 
     def with_chunk(self, halves: Halves[Frame], chunk: Frame) -> Halves[Frame]:
         """The chunk's rows among the additions."""
-        added = halves.added
-        return Halves(halves.removed, lambda: added() + chunk(), halves.images, fresh=halves.fresh)
+        added, net = halves.added, halves.net
+        both = None if net is None else lambda: net() + [("U", row[0], row) for row in chunk()]
+        return Halves(halves.removed, lambda: added() + chunk(), halves.images, fresh=halves.fresh, net=both)
 
 
 class RowByRow(_Common):
@@ -74,7 +75,7 @@ class RowByRow(_Common):
         half = halves["t"]
         if half.keys is not None:
             return Put(half.keys, lambda: self.derive({"t": half.added()}))
-        changes = self._by_image(half) if half.images else self._by_key(half)
+        changes = self._by_image(half) if half.images else half.net or self._by_key(half)
         return Merge(changes, exact=half.images, fresh=half.fresh)
 
     def _by_image(self, half: Halves[Frame]) -> Frame:
