@@ -54,7 +54,5 @@ def test_a_range_has_places_of_the_partitions_between_its_ends(
     partition: int, bound: tuple[int, int], last: int
 ) -> None:
     part = Range(Key(bound), places.end(last))
-    has_some = any(
-        part.holds(Key((partition, each))) for each in (0, max(bound[1] + 1, 0), HASHES - 1) if each < HASHES
-    )
-    assert places.is_in(part, partition) == has_some
+    hashes = (0, min(bound[1] + 1, HASHES - 1), HASHES - 1)
+    assert places.is_in(part, partition) == any(part.holds(Key((partition, each))) for each in hashes)

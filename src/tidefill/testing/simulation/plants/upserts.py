@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from tidefill.testing.memory.tables import Frame
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.topic import NewestReader
 from tidefill.testing.simulation.plants.plant import Plant
-from tidefill.testing.simulation.topics.scripts import script_of_upsert
+from tidefill.testing.simulation.script import Script
+from tidefill.testing.simulation.topics.scripts import script_of_stray, script_of_upsert
 
 _read_changes = UpsertUpstream.read_changes
 _comparable = UpsertUpstream.comparable
@@ -58,8 +59,15 @@ def _unchecked(self: Any, *_: object) -> None:
     """A key is taken to have one row."""
 
 
-def _plant(name: str, breaks: str, tells: Sequence[str], seed: int, *patches: tuple[Any, str, Any]) -> Plant:
-    return Plant(name, breaks, tuple(tells), seed, patches, script_of=script_of_upsert)
+def _plant(
+    name: str,
+    breaks: str,
+    tells: Sequence[str],
+    seed: int,
+    *patches: tuple[Any, str, Any],
+    script_of: Callable[[int], Script] = script_of_upsert,
+) -> Plant:
+    return Plant(name, breaks, tuple(tells), seed, patches, script_of=script_of)
 
 
 OF_UPSERTS = (
@@ -103,6 +111,6 @@ OF_UPSERTS = (
         "row-of-another-partition",
         "a message replaces the row of its key that comes from another partition",
         ("I7 loud", "I1 covered"), 0,
-        (MemoryTarget, "_refuse_moved", _unchecked),
+        (MemoryTarget, "_refuse_moved", _unchecked), script_of=script_of_stray,
     ),
 )  # fmt: skip

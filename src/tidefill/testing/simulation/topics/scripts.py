@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from tidefill.kafka.upstream import EARLIEST, LATEST
-from tidefill.testing.simulation.script import EFFECTS, FAULTS, Fault, Script, Setup, acts_of
+from tidefill.testing.simulation.script import EFFECTS, FAULTS, Act, Fault, Script, Setup, acts_of
 
 WRITE_EVERY = 12
 LATER_MS = 20
@@ -66,6 +67,14 @@ def script_of_upsert(seed: int) -> Script:
     faults = [*kept, *UPSERT_FAULTS, *of_policy]
     writes = range(0, EFFECTS, WRITE_EVERY)
     return Script(seed, setup, acts_of(dice, writes, faults, lambda kind: dice.randrange(EFFECTS)))
+
+
+def script_of_stray(seed: int) -> Script:
+    """A script in which nothing happens but that a producer chooses another partition for a key, once, at the end."""
+    found = script_of_upsert(seed)
+    writes = tuple(act for act in found.acts if act.kind == "write")
+    setup = replace(found.setup, topic="compact", rate_limit=None)
+    return Script(seed, setup, (*writes, Act(EFFECTS - 1, "stray", 8 * seed)))
 
 
 def script_of_messages(seed: int) -> Script:
