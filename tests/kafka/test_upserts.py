@@ -156,7 +156,7 @@ def test_keys_that_are_json_and_what_is_refused(stream: Stream) -> None:
     words: dict[str, Any] = {"format": "json", "columns": columns, "mode": "upsert"}
     for wrong in ({}, {"key": "region, other"}, {"key": "region, id", "key_format": "text"}, {"key": "id, ID"}):
         with pytest.raises(InvalidSetting):
-            stream.engine.create_replica("orders", stream.source, **words, **wrong)
+            stream.engine.create_replica("orders", stream.source, **{**words, **wrong})
     told = stream.engine.execute(
         f"EXPLAIN CREATE REPLICA orders FROM {stream.source} WITH (format = 'json', columns = '{columns}', "
         "mode = 'upsert', key = 'region, id')"
