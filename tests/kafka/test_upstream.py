@@ -248,7 +248,6 @@ def test_what_the_topic_forgot_is_not_compared() -> None:
     assert upstream.comparable(first) == Comparable((Range(None, Key((0, -1))), Range(Key((0, 49)), None)))
     assert upstream.rows([Range(Key((0, 49)), None)], first) == [Span(0, 50, 100), Span(1, 3, 9)]
     cluster.compacted = True
-    upstream.prepare(None)
     assert upstream.comparable(first) == Comparable(within=())
 
 

@@ -86,7 +86,6 @@ class KafkaUpstream(Generic[F]):
         self._ahead_max = ahead_max
         self._seen: TopicLook | None = None
         self._at: Version | None = None
-        self._compacted = False
         self._uncut: dict[int, tuple[int, int]] = {}
         self._heads = _Heads()
         self._open: dict[int, tuple[int, float]] = {}
@@ -97,7 +96,6 @@ class KafkaUpstream(Generic[F]):
 
     def prepare(self, released: Version | None) -> None:
         """Nothing has to be made: the group appears when offsets are written to it."""
-        self._compacted = bool(self._server.set_up(self._topic).compacted)
 
     # Versions.
 
@@ -249,7 +247,7 @@ class KafkaUpstream(Generic[F]):
 
     def comparable(self, at: Version) -> Comparable[F] | None:
         """Above what has expired. A compacted topic may lack any message."""
-        if self._compacted:
+        if self._server.set_up(self._topic).compacted:
             return Comparable(within=())
         gone = self.expired(at)
         return Comparable(spans.without(gone)) if gone else None
