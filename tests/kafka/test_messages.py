@@ -90,6 +90,9 @@ def test_a_topic_may_have_dots_in_its_name() -> None:
         TopicWords("raw", on_bad_message="keep"),
         TopicWords("json", "id BIGINT", on_bad_message="skip"),
         TopicWords("json", "id BIGINT", key="id"),
+        TopicWords("debezium", "id BIGINT"),
+        TopicWords("debezium", "id BIGINT", key="id", mode="append"),
+        TopicWords("debezium", "payload BIGINT", key="payload"),
         TopicWords("json", "id BIGINT", mode="update"),
         TopicWords("json", "id BIGINT", mode="upsert"),
         TopicWords("json", "id BIGINT", mode="upsert", key="no"),
@@ -111,6 +114,8 @@ def test_words_that_mean_nothing(words: TopicWords) -> None:
 def test_the_newest_message_of_a_key() -> None:
     one = TOPICS.define("events.t", TopicWords("json", "Id BIGINT, n INT", mode="UPSERT", key="id"))
     assert (one.key, one.upsert) == (("Id",), Upsert(("Id",), "text"))
+    event = TOPICS.define("events.t", TopicWords("debezium", "id BIGINT", key="id"))
+    assert event.upsert == Upsert(("id",), "json")
     two = TopicWords("json", "id BIGINT, n INT", mode="upsert", key="n, `id`", incomplete="accepted")
     assert TOPICS.define("events.t", two).upsert == Upsert(("n", "id"), "json", True)
 

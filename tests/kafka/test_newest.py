@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -41,7 +42,8 @@ class Given(SparkReader):
 
 
 def reader(spark: SparkSession, *messages: Message, **words: str) -> NewestReader:
-    definition = TOPICS.define("events.t", TopicWords("json", COLUMNS, mode="upsert", **{"key": "id", **words}))
+    said = {"format": "json", "columns": COLUMNS, "mode": "upsert", "key": "id", **words}
+    definition = TOPICS.define("events.t", TopicWords(**said))
     assert definition.upsert is not None
     return NewestReader(Given(spark, messages), definition, definition.upsert)
 
@@ -108,3 +110,40 @@ def test_a_key_in_two_partitions(spark: SparkSession) -> None:
     for frame in (read.newest(SPANS, EVERYTHING), read.net(SPANS, EVERYTHING)):
         with pytest.raises(KeyNotUnique), translated():
             frame.collect()
+
+
+def event(op: str | None, after: object, **more: object) -> bytes:
+    return json.dumps({"op": op, "before": None, "after": after, "source": {"lsn": 7}, **more}).encode()
+
+
+def test_events_of_debezium_alone_and_beside_their_schema(spark: SparkSession) -> None:
+    in_schema = {"schema": {"type": "struct"}, "payload": json.loads(event("u", {"id": 2, "total": 22}))}
+    read = reader(
+        spark, (0, b'{"id": 1}', event("c", {"id": 1, "region": "eu", "total": 1})),
+        (0, b'{"schema": {}, "payload": {"id": 2}}', event("r", {"id": 2, "total": 2})),
+        (0, b'{"id": 2}', json.dumps(in_schema).encode()), (0, b'{"id": 3}', event("c", {"id": 3})),
+        (0, b'{"id": 3}', event("d", None)), (0, b'{"id": 4}', event("d", None)), (0, b'{"id": 4}', None),
+        format="debezium",
+    )  # fmt: skip
+    assert found(read.newest(SPANS, EVERYTHING)) == [(1, "eu", 1, 0), (2, None, 22, 2)]
+    marked = {row.id: row[MARK] for row in read.net(SPANS, EVERYTHING).collect()}
+    assert marked == {1: "U", 2: "U", 3: "D", 4: "D"}
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (b"{}", "it is no event of Debezium: it has no op"),
+        (b"[]", "it is no JSON object"),
+        (event("t", None), "its op is no change of a row"),
+        (event("u", None), "it does not say what the row is after the change"),
+        (event("u", {"id": 9}), "its key and its value name different rows"),
+        (event("u", {"id": 1, "total": "much"}), "a field does not fit"),
+        (event("u", {"id": 1, "region": "__debezium_unavailable_value"}), "Debezium left a value out"),
+    ],
+)
+def test_events_that_are_bad(spark: SparkSession, value: bytes, wanted: str) -> None:
+    read = reader(spark, (0, b'{"id": 1}', value), format="debezium")
+    with pytest.raises(BadMessage) as stopped, translated():
+        read.newest(SPANS, EVERYTHING).collect()
+    assert f"partition 0, offset 0: {wanted}" in stopped.value.detail

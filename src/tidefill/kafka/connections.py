@@ -14,8 +14,8 @@ from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.jobs.upsert import Upsert
-from tidefill.kafka.message_keys import UPSERT_HINT, checked_key_format, key_columns
-from tidefill.kafka.messages import COLUMNS_HINT, JSON, KEEP, STOP, checked_format, columns_of, included
+from tidefill.kafka.message_keys import UPSERT_HINT, checked_key_format, key_columns, refuse_payload
+from tidefill.kafka.messages import COLUMNS_HINT, DEBEZIUM, JSON, KEEP, RAW, STOP, checked_format, columns_of, included
 from tidefill.kafka.settings import check_settings
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ class Topics:
         """What these words mean, over `connection.topic`. InvalidSetting if they mean nothing."""
         form = checked_format(words.format)
         columns = columns_of(words.columns)
-        if (form == JSON) != bool(columns):
-            fact = f"a replica of format {form} has {'columns' if form == JSON else 'no columns of its own'}"
-            raise InvalidSetting(fact, hint=COLUMNS_HINT if form == JSON else "Leave columns out.")
+        if (form != RAW) != bool(columns):
+            fact = f"a replica of format {form} has {'columns' if form != RAW else 'no columns of its own'}"
+            raise InvalidSetting(fact, hint=COLUMNS_HINT if form != RAW else "Leave columns out.")
         bad = words.on_bad_message.lower() or STOP
         if bad not in (STOP, KEEP) or (bad == KEEP and form != JSON):
             raise InvalidSetting(f"on_bad_message is {bad!r}", hint=f"There is: {STOP}, and {KEEP} for format {JSON}.")
@@ -165,21 +165,27 @@ class Topics:
 
 def upsert_in(words: TopicWords, defined: TopicReplicaDefinition) -> Upsert | None:
     """What the words say of the newest message of a key; None if each message is a row."""
-    mode = words.mode.lower() or APPEND
-    if mode not in (APPEND, UPSERT):
-        raise InvalidSetting(f"mode is {words.mode!r}", hint=f"There is: {APPEND}, {UPSERT}.")
+    mode = words.mode.lower() or (UPSERT if defined.format == DEBEZIUM else APPEND)
+    if mode not in (APPEND, UPSERT) or (mode == APPEND and defined.format == DEBEZIUM):
+        hint = f"There is: {APPEND}, {UPSERT}; {UPSERT} alone with format {DEBEZIUM}."
+        raise InvalidSetting(f"mode is {words.mode!r}", hint=hint)
     if mode == APPEND:
         if words.key or words.key_format or words.incomplete:
             raise InvalidSetting("each message is a row, so no key is needed", hint=UPSERT_HINT)
         return None
     bad = ("on_bad_message", defined.on_bad_message, STOP)
-    for name, said, only in (("format", defined.format, JSON), ("from", defined.begin, EARLIEST), bad):
+    if defined.format == RAW:
+        raise InvalidSetting(f"format is {RAW!r}", hint=f"With mode = '{UPSERT}' it can be {JSON}, {DEBEZIUM}.")
+    for name, said, only in (("from", defined.begin, EARLIEST), bad):
         if said != only:
             raise InvalidSetting(f"{name} is {said!r}", hint=f"With mode = '{UPSERT}' it can only be {only}.")
     if words.incomplete.lower() not in ("", ACCEPTED):
         raise InvalidSetting(f"incomplete is {words.incomplete!r}", hint=f"There is: {ACCEPTED}. Or leave it out.")
     key = key_columns(words.key, defined.columns)
-    return Upsert(key, checked_key_format(words.key_format, key, defined.columns), bool(words.incomplete))
+    if defined.format == DEBEZIUM:
+        refuse_payload(key)
+    wanted = words.key_format or (JSON if defined.format == DEBEZIUM else "")
+    return Upsert(key, checked_key_format(wanted, key, defined.columns), bool(words.incomplete))
 
 
 def refuse_words(source: str, words: TopicWords) -> None:

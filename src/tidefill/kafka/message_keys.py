@@ -19,6 +19,7 @@ from tidefill.jobs.sql_names import quoted
 from tidefill.kafka.messages import JSON, PARSED, TEXT, Field, field_of, json_error, literal
 
 TEXTS = "text"
+PAYLOAD = "payload"
 UPSERT_HINT = "Write mode = 'upsert', key = 'id' for a row of the newest message of each key."
 
 _WHOLE = re.compile(r"(BIGINT|LONG|INT|INTEGER|SMALLINT|SHORT|TINYINT|BYTE)", re.IGNORECASE)
@@ -49,6 +50,12 @@ def checked_key_format(text: str, key: Names, columns: Pairs) -> str:
     if chosen == TEXTS:
         _from_text(field_of(key[0], dict(columns)[key[0]]))
     return chosen
+
+
+def refuse_payload(key: tuple[str, ...]) -> None:
+    """A column of the key cannot have the name of what stands around it."""
+    if PAYLOAD in (name.lower() for name in key):
+        raise InvalidSetting(f"a column of the key is called {PAYLOAD}", hint="Debezium's own envelope has that name.")
 
 
 def key_fields(key: Names, columns: Pairs) -> list[Field]:

@@ -25,8 +25,8 @@ from tidefill.errors import InvalidSetting
 from tidefill.jobs.definitions import Names, Pairs, TopicReplicaDefinition
 from tidefill.jobs.sql_names import HIDDEN, quoted
 
-JSON, RAW = "json", "raw"
-FORMATS = (JSON, RAW)
+JSON, DEBEZIUM, RAW = "json", "debezium", "raw"
+FORMATS = (JSON, DEBEZIUM, RAW)
 STOP, KEEP = "stop", "keep"
 PREFIX = "kafka_"
 PLACE: Pairs = (("kafka_partition", "int"), ("kafka_offset", "bigint"), ("kafka_timestamp", "timestamp"))

@@ -16,8 +16,10 @@ from tidefill.core.walk import Range
 from tidefill.jobs.definitions import TopicReplicaDefinition
 from tidefill.jobs.sql_names import HIDDEN, quoted
 from tidefill.jobs.upsert import Upsert
+from tidefill.kafka.envelope import OP, event_error, parsed_event, parsed_key
 from tidefill.kafka.message_keys import TEXTS, differs, key_column, key_error, key_fields, parsed_text
 from tidefill.kafka.messages import (
+    DEBEZIUM,
     ERROR,
     INCLUDED,
     PARSED,
@@ -32,7 +34,7 @@ from tidefill.spark.coverage import within
 from tidefill.spark.faults import KEY_NOT_UNIQUE, translated
 from tidefill.spark.names import MARK
 
-HASH, NEWEST = f"{HIDDEN}hash", f"{HIDDEN}newest"
+HASH, NEWEST, GOES = f"{HIDDEN}hash", f"{HIDDEN}newest", f"{HIDDEN}goes"
 FIRST, LAST = f"{HIDDEN}first", f"{HIDDEN}last"
 KEYS_NAMED_MAX = 10
 WALK = ("partition", HASH), (IntegerType(), LongType())
@@ -57,7 +59,7 @@ class NewestReader:
         """Without tombstones."""
         with translated():
             found = self._newest(spans, ranges)
-            return self._reader.nothing() if found is None else self._rows(found.where("value IS NOT NULL"))
+            return self._reader.nothing() if found is None else self._rows(found).where(~f.col(GOES)).drop(GOES)
 
     def net(self, spans: Sequence[Span], ranges: Sequence[Range]) -> DataFrame:
         """With marks."""
@@ -65,8 +67,8 @@ class NewestReader:
             found = self._newest(spans, ranges)
             if found is None:
                 return self._reader.nothing().withColumn(MARK, f.lit("U"))
-            marked = found.withColumn(MARK, f.expr("IF(value IS NULL, 'D', 'U')"))
-            return self._rows(marked, MARK)
+            marked = self._rows(found).withColumn(MARK, f.expr(f"IF({GOES}, 'D', 'U')"))
+            return marked.drop(GOES)
 
     def keys(self, spans: Sequence[Span], ranges: Sequence[Range]) -> DataFrame:
         """Each once."""
@@ -106,6 +108,10 @@ class NewestReader:
         return keyed
 
     @property
+    def _is_event(self) -> bool:
+        return self._definition.format == DEBEZIUM
+
+    @property
     def _headers(self) -> list[str]:
         return [name for name in self._definition.include if name != "key"]
 
@@ -113,6 +119,8 @@ class NewestReader:
         if self._format == TEXTS:
             text = messages.withColumn(TEXT, f.col("key").cast("string"))
             return text.withColumn(PARSED, f.expr(parsed_text(self._fields)))
+        if self._is_event:
+            return parsed_key(messages, self._fields)
         return parsed_json(messages, "key", self._fields)
 
     def _hash(self) -> Column:
@@ -133,11 +141,12 @@ class NewestReader:
         one = found.where(f.expr(f"IF({FIRST} = {LAST}, true, CAST(raise_error({told}) AS BOOLEAN))"))
         return one.select(*self._key, f"{NEWEST}.*")
 
-    def _rows(self, newest: DataFrame, *more: str) -> DataFrame:
-        """The messages as rows. Of a tombstone only place and key are known."""
+    def _rows(self, newest: DataFrame) -> DataFrame:
+        """The messages as rows, and whether they say that the row GOES: of such only place and key are known."""
         fields, definition = fields_of(self._definition), self._definition
-        parsed = parsed_json(newest, "value", fields)
-        unreadable = json_error(fields)
+        parsed = parsed_event(newest, fields) if self._is_event else parsed_json(newest, "value", fields)
+        goes = f.expr(f"value IS NULL OR coalesce({OP} = 'd', false)" if self._is_event else "value IS NULL")
+        unreadable = event_error(fields) if self._is_event else json_error(fields)
         wrong = (
             f"CASE WHEN value IS NULL THEN NULL WHEN ({unreadable}) IS NOT NULL THEN {unreadable}"
             f" WHEN {differs(self._fields)} THEN 'its key and its value name different rows' END"
@@ -145,7 +154,7 @@ class NewestReader:
         values = [self._value(each.name, each.value).alias(f"{HIDDEN}{number}") for number, each in enumerate(fields)]
         place = ["partition", "offset", "timestamp"]
         included = [f.col(name).alias(INCLUDED[name][0]) for name in definition.include]
-        checked = parsed.select(*place, *included, *values, *more, f.expr(wrong).alias(ERROR[0]))
+        checked = parsed.select(*place, *included, *values, goes.alias(GOES), f.expr(wrong).alias(ERROR[0]))
         named = {each.name: f.col(f"{HIDDEN}{number}") for number, each in enumerate(fields)}
         named |= {name: f.col(name) for name, _ in output_columns(definition) if name not in named}
         named |= {
@@ -154,7 +163,7 @@ class NewestReader:
             "kafka_timestamp": f.col("timestamp"),
         }
         ordered = [named[name].cast(kind).alias(name) for name, kind in output_columns(definition)]
-        return checked.select(*ordered, *more)
+        return checked.select(*ordered, GOES)
 
     def _value(self, name: str, value: str) -> Column:
         """Of a column: what the key says, if it says it."""

@@ -18,6 +18,11 @@ from tidefill.testing.simulation.checkers import Rank, Seen, inside, rank
 from tidefill.testing.simulation.topics.oracle import Generation, TopicCheckers, ends_of
 
 Home = tuple[int, object]
+LATE_S_MAX = 300.0
+"""Longer than a runner sleeps in a step that it commits all the same. For so long a row may be late."""
+
+LEFT_MIN = 10
+"""So many messages come after a version at least, if it is short of the end because there are too many for a step."""
 
 
 def newest(topic: Topic, begins: dict[int, int], ends: dict[int, int]) -> dict[Home, Row]:
@@ -41,8 +46,10 @@ def live_twice(topic: Topic) -> bool:
 
 @dataclass(slots=True)
 class UpsertCheckers(TopicCheckers):
-    """`taken`: of each table, the offset of the newest message of each key that was covered by its last commit."""
+    """`taken`: of each table, the offset of the newest message of each key that was covered by its last commit.
+    `prompt`: the leaders answer with what they have, so that a version is the end of the topic."""
 
+    prompt: bool = True
     taken: dict[str, dict[Home, int]] = field(default_factory=dict)
 
     def _replayed(self, topic: Topic, generation: Generation, table: Table, after: Seen) -> None:
@@ -82,13 +89,18 @@ class UpsertCheckers(TopicCheckers):
                 yield key
 
     def _is_replaced(self, topic: Topic, home: Home, ends: dict[int, int]) -> bool:
-        """Whether a message of the key came after the version."""
+        """Whether a message of the key came after the version, and not long ago, unless the version is short of the
+        end."""
         number, key = home
         log, end = topic.logs[number], ends.get(home[0], 0)
-        return any(
-            offset >= end and message.key == key and message.transaction not in topic.aborted
+        came_s = [
+            max(message.sent_s, log.held_s.get(offset, 0.0))
             for offset, message in log.messages.items()
-        )
+            if offset >= end and message.key == key and message.transaction not in topic.aborted
+        ]
+        left = sum(topic.stable(each) - ends.get(each, 0) for each in range(len(topic.logs)))
+        short = left >= LEFT_MIN or not self.prompt
+        return bool(came_s) and (short or topic.now_s() - min(came_s) < LATE_S_MAX)
 
     def start_is_fixed(self, after: Seen) -> None:
         """What lies in no partition that has messages is covered at once."""

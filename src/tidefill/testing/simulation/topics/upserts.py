@@ -151,8 +151,9 @@ class OfUpsert(OfTopic):
 
     def make_checkers(self) -> Checkers:
         return UpsertCheckers(
-            self.query.make(), self.setup.walk, self.rows_at, find=lambda: self.topic, told=self._told
-        )
+            self.query.make(), self.setup.walk, self.rows_at, find=lambda: self.topic, told=self._told,
+            prompt=not self.setup.stale,
+        )  # fmt: skip
 
     def rows_at(self, version: Version) -> list[Row] | None:
         """The newest messages of that version; None if the topic is another one now."""
