@@ -150,6 +150,22 @@ def test_who_looks_is_not_away_and_the_next_process_knows_it() -> None:
     assert topic.upstream.classify_changes(first, topic.head(first), whole()) is Changed.ALL
 
 
+def test_an_idle_job_writes_seldom_and_is_not_away_when_messages_come() -> None:
+    topic = Topic((0, 10, 10, 1))
+    first = topic.head()
+    written = [first.carry]
+    for _ in range(300):
+        topic.now_s += TOMBSTONES_S / 100
+        idle = topic.head(first)
+        if idle.carry != written[-1]:
+            written.append(idle.carry)
+            topic.upstream.release(idle)
+    assert 20 < len(written) < 30, "by eighths of the time"
+    topic.ends(11)
+    topic.now_s += TOMBSTONES_S / 2
+    assert topic.upstream.classify_changes(first, topic.head(first), whole()) is Changed.SOME
+
+
 def test_a_head_that_is_short_of_the_end_is_as_old_as_the_version_before_it() -> None:
     topic = Topic((0, 10, 10, 1), ahead_max=5)
     first = topic.head()

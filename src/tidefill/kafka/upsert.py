@@ -67,7 +67,8 @@ class UpsertUpstream(Generic[F]):
         self._asked_s = self._looked_s = 0.0
         self._at: Version | None = None
         self._released: Version | None = None
-        self._nothing_after: tuple[Offsets, float] | None = None
+        self._quiet: tuple[Offsets, float] | None = None
+        self._is_end = False
         self.resources = log.resources
 
     def prepare(self, released: Version | None) -> None:
@@ -108,8 +109,8 @@ class UpsertUpstream(Generic[F]):
 
     def _last_seen_s(self, at: Version) -> float:
         """The same, as this process knows it."""
-        known = self._nothing_after
-        return max(self._written_s(at), known[1] if known is not None and known[0] == at.point else 0.0)
+        quiet = self._quiet
+        return max(self._written_s(at), quiet[1] if quiet is not None and quiet[0] == at.point else 0.0)
 
     @property
     def _is_compacted(self) -> bool:
@@ -129,8 +130,7 @@ class UpsertUpstream(Generic[F]):
 
     def readable(self, at: Version) -> bool:
         """As long as no message after it can have replaced one before it."""
-        known = self._nothing_after
-        if not self._is_compacted or (known is not None and known[0] == at.point):
+        if not self._is_compacted or (self._is_end and self._at == at):
             return True
         return self._now_s() - self._last_seen_s(at) < max(READABLE_S, self._keeps.lag_ms / 2000)
 
@@ -157,8 +157,9 @@ class UpsertUpstream(Generic[F]):
                 hint=f"{NEW_TOPIC} RESYNC builds this replica anew, if no key has a row in two partitions.",
             )
         self._at, self._looked_s = at, looked_s
-        point = offsets_of(at)
-        self._nothing_after = (point, looked_s) if point.includes(seen.stable) else None
+        self._is_end = offsets_of(at).includes(seen.stable)
+        if self._is_end:
+            self._quiet = offsets_of(at), looked_s
 
     def on_unreadable(self, at: Version) -> None:
         """The next look knows it."""
@@ -253,7 +254,8 @@ class UpsertUpstream(Generic[F]):
             )
 
     def release(self, version: Version) -> None:
-        """Note in the group how far the topic was read."""
+        """Note in the group how far the topic was read. The version is in the target or in the store now."""
+        self._released = version
         self._log.release(version)
 
 
