@@ -19,7 +19,7 @@ from tidefill.core.reasons import Reason
 from tidefill.engine.connect import connect
 from tidefill.engine.engine import Engine
 from tidefill.jobs import agreement as ticks
-from tidefill.jobs import definitions, graph
+from tidefill.jobs import definition_text, definitions, graph
 from tidefill.jobs.definitions import PlannedViewDefinition
 from tidefill.jobs.graph import Graph
 from tidefill.jobs.lifecycle import Life
@@ -131,8 +131,8 @@ def test_an_idle_round_reads_the_store_once_and_parses_and_writes_nothing(
     monkeypatch.setattr(engine._clock, "now_s", lambda: now_s)
     service.round(threading.Event())
     assert {job.waits_for for job in engine._store.jobs()} == {Reason.IDLE.code}
-    parsed = Counted(definitions._parsed)
-    monkeypatch.setattr(definitions, "_parsed", parsed)
+    parsed = Counted(definition_text.parsed)
+    monkeypatch.setattr(definitions, "parsed", parsed)
     counts = {name: Counted(getattr(SqlStore, name)) for name in ASKS}
     for name, counted in counts.items():
         monkeypatch.setattr(SqlStore, name, partialmethod(counted))

@@ -32,6 +32,7 @@ from tidefill.jobs.definitions import (
     table_from_text,
     table_to_text,
 )
+from tidefill.jobs.upsert import Upsert
 from tidefill.jobs.wishes import IndexWish, ViewWish, same_wish, wish_for_replica, wish_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -61,6 +62,7 @@ TOPIC = TopicReplicaDefinition(
     "events.shop.Clicks", "events", "json", (("id", "BIGINT"), ("at", "TIMESTAMP MILLIS")), ("key",), "latest", "keep",
     (("ansi", "true"),),
 )  # fmt: skip
+UPSERT = replace(TOPIC, begin="earliest", on_bad_message="stop", upsert=Upsert(("id",), "text", True))
 ALL: tuple[JobDefinition, ...] = (REPLICA, ORDERS, VIEW, JOIN, GROUPS, FULL, stores.VIEW, stores.REPLICA)
 
 TEXTS = (Path(__file__).parent / "definitions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -78,7 +80,7 @@ def stored_in_fixtures(table: str) -> Iterator[str]:
 
 def test_definitions_survive() -> None:
     assert table_from_text(table_to_text(TABLE)) == TABLE
-    for definition in (*ALL, INDEX, INDEXES, LAKE_INDEX, TOPIC):
+    for definition in (*ALL, INDEX, INDEXES, LAKE_INDEX, TOPIC, UPSERT):
         assert job_from_text(job_to_text(definition)) == definition
 
 
@@ -98,10 +100,14 @@ def test_an_index_is_not_taken_for_something_else_by_a_release_that_knows_none()
 
 def test_a_topic_is_no_table_to_a_release_that_knows_none() -> None:
     assert '"form": 6' in job_to_text(TOPIC)
+    assert "upsert" not in job_to_text(TOPIC), "as the first release with topics wrote it"
+    assert '"form": 7' in job_to_text(UPSERT)
+    assert (UPSERT.key, UPSERT.walk) == (("id",), ("kafka_partition", "id"))
     assert (TOPIC.kind, TOPIC.tables, TOPIC.topic) == (Kind.REPLICA, (), "shop.Clicks")
     assert same_wish(wish_of(replace(TOPIC, semantics=())), TOPIC)  # type: ignore[arg-type]
     for other in (
         replace(TOPIC, format="raw"),
+        replace(TOPIC, upsert=UPSERT.upsert),
         replace(TOPIC, input="events.shop.clicks"),
         replace(TOPIC, begin=""),
         ORDERS,
@@ -186,13 +192,13 @@ def test_what_is_damaged_or_newer_is_a_value(text: str) -> None:
 
 def test_a_newer_form_names_the_release_and_still_tells_what_is_read() -> None:
     for definition, names in ((VIEW, ("t",)), (JOIN, ("T", "u")), (ORDERS, ()), (LAKE_INDEX, ("t",))):
-        found = job_from_text(re.sub('"form": .', '"form": 7', job_to_text(definition)))
+        found = job_from_text(re.sub('"form": .', '"form": 8', job_to_text(definition)))
         assert isinstance(found, UnreadableDefinition)
-        assert "has form 7, this release knows 6" in found.fact
+        assert "has form 8, this release knows 7" in found.fact
         assert found.tables == names
-    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 7'))
+    table = table_from_text(table_to_text(TABLE).replace('"form": 1', '"form": 8'))
     assert isinstance(table, UnreadableDefinition)
-    assert "has form 7, this release knows 6" in table.fact
+    assert "has form 8, this release knows 7" in table.fact
 
 
 def test_parts_that_cannot_be_are_unreadable() -> None:

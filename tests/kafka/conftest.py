@@ -19,7 +19,11 @@ def kafka() -> Iterator[Kafka]:
     from tests.kafka.harness import Kafka
     from tidefill.local.kafka import local_kafka
 
-    with local_kafka({"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}) as broker:
+    settings = {
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+        "log.cleaner.backoff.ms": "200",
+    }
+    with local_kafka(settings) as broker:
         yield Kafka(broker)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql import SparkSession
 
@@ -22,6 +22,9 @@ from tidefill.kafka.server import KafkaServer
 from tidefill.local.kafka import LocalKafka
 
 DEADLINE_S = 60.0
+Message = tuple[int, int, str | None, bytes | None]
+"""Partition, offset, key and value."""
+
 COLUMNS = "id BIGINT, at TIMESTAMP MILLIS, page STRING"
 
 
@@ -94,6 +97,24 @@ class Kafka:
         assert producer.flush(DEADLINE_S) == 0
         return producer
 
+    def messages(self, topic: str) -> list[Message]:
+        """What the topic has, as somebody reads it who does not look at transactions: by partition and offset."""
+        consumer = Consumer({**self.settings, "group.id": "test", "enable.partition.eof": True, "log_level": 0})
+        numbers = self.admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+        found, left = list[Message](), set(numbers)
+        while left:
+            message = consumer.poll(DEADLINE_S)
+            assert message is not None, "no answer"
+            if message.error() is None:
+                key = message.key()
+                found.append((message.partition(), message.offset(), key and key.decode(), message.value()))
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                left.discard(message.partition())
+        consumer.close()
+        return sorted(found, key=lambda each: each[:2])
+
     def groups(self) -> list[str]:
         return self.server.groups("tidefill-")
 
@@ -106,6 +127,7 @@ class Stream:
     """An engine with a connection `events`, and a topic there."""
 
     def __init__(self, spark: SparkSession, kafka: Kafka, folder: Path) -> None:
+        self.spark = spark
         self.kafka = kafka
         self.folder = folder
         self.topic = f"clicks_{uuid.uuid4().hex[:8]}"

@@ -87,7 +87,7 @@ class History:
         assert whole is not None
         chunk = Range(whole.after, bounds[0] if bounds else whole.upto)
         self.take(self.upstream.rows([chunk], self.at))
-        lost = spans.spans_in(chunk, self.upstream._last_look().earliest, self.begins)
+        lost = spans.spans_in(chunk, self.upstream.last_look().earliest, self.begins)
         self.expired |= {(span.partition, offset) for span in lost for offset in range(span.begin, span.end)}
         self.coverage = union(self.coverage, [chunk])
 
@@ -154,7 +154,7 @@ def _without_the_clip(self: KafkaUpstream[Any], at: Version) -> dict[int, int]:
         (spans, "beyond", _nothing_to_fill),
         (spans, "spans_in", _with_the_end),
         (spans, "spans_in", _new_partitions_from_their_end),
-        (KafkaUpstream, "_left", _without_the_clip),
+        (KafkaUpstream, "left", _without_the_clip),
     ],
 )
 def test_a_bug_is_found(place: object, name: str, bug: object, monkeypatch: pytest.MonkeyPatch) -> None:

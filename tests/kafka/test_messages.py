@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidefill.errors import InvalidSetting
+from tidefill.jobs.upsert import Upsert
 from tidefill.kafka.connections import Topics, TopicWords, topic_words
 from tidefill.kafka.messages import columns_of, field_of, output_columns
 from tidefill.kafka.settings import check_settings, for_java, for_librdkafka
@@ -88,11 +89,35 @@ def test_a_topic_may_have_dots_in_its_name() -> None:
         TopicWords("raw", include="topic"),
         TopicWords("raw", on_bad_message="keep"),
         TopicWords("json", "id BIGINT", on_bad_message="skip"),
+        TopicWords("json", "id BIGINT", key="id"),
+        TopicWords("debezium", "id BIGINT"),
+        TopicWords("debezium", "id BIGINT", key="id", mode="append"),
+        TopicWords("debezium", "payload BIGINT", key="payload"),
+        TopicWords("json", "id BIGINT", mode="update"),
+        TopicWords("json", "id BIGINT", mode="upsert"),
+        TopicWords("json", "id BIGINT", mode="upsert", key="no"),
+        TopicWords("json", "id BIGINT", mode="upsert", key="id, ID"),
+        TopicWords("json", "id BIGINT, n INT", mode="upsert", key="id, n", key_format="text"),
+        TopicWords("json", "id BIGINT", mode="upsert", key="id", key_format="avro"),
+        TopicWords("json", "id BIGINT", mode="upsert", key="id", incomplete="yes"),
+        TopicWords("json", "id BIGINT", mode="upsert", key="id", begin="latest"),
+        TopicWords("json", "id BIGINT", mode="upsert", key="id", on_bad_message="keep"),
+        TopicWords("json", "id ARRAY<INT>", mode="upsert", key="id"),
+        TopicWords("raw", mode="upsert", key="kafka_key"),
     ],
 )
 def test_words_that_mean_nothing(words: TopicWords) -> None:
     with pytest.raises(InvalidSetting):
         TOPICS.define("events.t", words)
+
+
+def test_the_newest_message_of_a_key() -> None:
+    one = TOPICS.define("events.t", TopicWords("json", "Id BIGINT, n INT", mode="UPSERT", key="id"))
+    assert (one.key, one.upsert) == (("Id",), Upsert(("Id",), "text"))
+    event = TOPICS.define("events.t", TopicWords("debezium", "id BIGINT", key="id"))
+    assert event.upsert == Upsert(("id",), "json")
+    two = TopicWords("json", "id BIGINT, n INT", mode="upsert", key="n, `id`", incomplete="accepted")
+    assert TOPICS.define("events.t", two).upsert == Upsert(("n", "id"), "json", True)
 
 
 def test_words_are_told_from_settings() -> None:

@@ -17,6 +17,7 @@ from tidefill.errors import HistoryGone, Unavailable, UpstreamReplaced, Upstream
 from tidefill.kafka.look import PartitionLook, TopicLook, TopicSetUp
 from tidefill.kafka.spans import Span
 from tidefill.kafka.upstream import AHEAD_MAX, NO_RIGHT, NOTICES_MAX, KafkaUpstream
+from tidefill.ports.frames import Comparable
 
 EVERYTHING = Range(None, None)
 
@@ -247,11 +248,10 @@ def test_what_the_topic_forgot_is_not_compared() -> None:
     first = head(upstream)
     assert upstream.comparable(first) is None
     cluster.partitions = [(50, 100, 100, 1), (3, 9, 9, 1)]
-    assert upstream.comparable(first) == (Range(None, Key((0, -1))), Range(Key((0, 49)), None))
+    assert upstream.comparable(first) == Comparable((Range(None, Key((0, -1))), Range(Key((0, 49)), None)))
     assert upstream.rows([Range(Key((0, 49)), None)], first) == [Span(0, 50, 100), Span(1, 3, 9)]
     cluster.compacted = True
-    upstream.prepare(None)
-    assert upstream.comparable(first) == ()
+    assert upstream.comparable(first) == Comparable(within=())
 
 
 def test_the_lag_is_the_age_of_the_first_head_that_was_not_taken_in() -> None:

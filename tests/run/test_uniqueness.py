@@ -8,7 +8,7 @@ from tidefill.core.confirm import Truth
 from tidefill.core.state import JobState
 from tidefill.core.step import Step, Write
 from tidefill.core.walk import start, whole
-from tidefill.jobs.condition import condition_from_text
+from tidefill.jobs.condition import Condition, condition_from_text
 from tidefill.jobs.row import Job
 from tidefill.run.uniqueness import Watch
 
@@ -69,7 +69,7 @@ def test_a_runner_that_died_between_commit_and_report_counts_all_keys() -> None:
     later = Watch(counting)
     assert later.recovered(job(noted), truth(3)) == (True, ())
     found = condition_from_text(later.text(job(noted), truth(3)))
-    assert found is not None
+    assert isinstance(found, Condition)
     assert (found.violated, found.step) == (3, 3)
     assert counting.asked == ["all", "all"]
     assert later.recovered(job(noted), truth(3)) == (False, ()), "once is enough"

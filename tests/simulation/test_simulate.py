@@ -55,7 +55,7 @@ def test_random_histories_of_a_topic_violate_nothing() -> None:
     assert tally.busy_steps > 0.5 * tally.steps
     for kind in ("die", "expire", "lead", "cut", "grow", "compact", "zombie"):
         assert tally.share(kind) >= 10, kind
-    for kind in ("unreadable", "recreate upstream", "expire past", "stopped"):
+    for kind in ("unreadable", "recreate upstream", "expire past", "stopped", "away", "stray"):
         assert tally.seen[kind] > 0, kind
 
 

@@ -188,6 +188,8 @@ def _add_demo(commands: Any) -> None:
     which = demo.add_mutually_exclusive_group()
     which.add_argument("--postgres", action="store_true", help="a replica of a PostgreSQL table too (a minute more)")
     which.add_argument("--index", action="store_true", help="unique indexes over a PostgreSQL table instead, no Spark")
+    which.add_argument("--kafka", action="store_true", help="a replica of a Kafka topic instead, and a view over it")
+    demo.add_argument("--rate", type=_count, metavar="N", default=1000, help="messages a second, with --kafka")
 
 
 def _port(text: str) -> int:

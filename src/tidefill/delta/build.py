@@ -160,11 +160,16 @@ class Builder:
         key: Sequence[str],
         rounded: Sequence[str] = (),
         order: Sequence[str] = (),
+        place: Sequence[str] = (),
+        fixed: Sequence[str] = (),
     ) -> DeltaTarget:
         """The table of the job's generation. `key`: the columns that identify a row. `rounded`: columns that are
-        compared only roughly. `order`: columns by which the table is laid out."""
+        compared only roughly. `order`: columns by which the table is laid out. `place`, `fixed`: as of the target."""
         path = self._warehouse.path(job, job.generation)
-        return DeltaTarget(session, path, schema, key, job.name, rounded=rounded, order=order, job_id=job.id)
+        return DeltaTarget(
+            session, path, schema, key, job.name,
+            rounded=rounded, order=order, place=place, fixed=fixed, job_id=job.id,
+        )  # fmt: skip
 
     def machine(
         self,

@@ -190,8 +190,10 @@ def _taken_in(definition: LakeDefinition) -> str:
             return "changed rows are copied"
         case ServerReplicaDefinition():
             return "the log tells which rows changed, and those are read"
-        case TopicReplicaDefinition():
+        case TopicReplicaDefinition(upsert=None):
             return "new messages are appended"
+        case TopicReplicaDefinition():
+            return "the newest message of a key is its row, and a tombstone deletes it"
         case RowViewDefinition() | PlannedViewDefinition():
             return ""
         case FullViewDefinition():

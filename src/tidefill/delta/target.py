@@ -41,6 +41,7 @@ from tidefill.delta.history import wall_clock_s
 from tidefill.delta.layout import Layout
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
+from tidefill.delta.other_rows import OtherRows
 from tidefill.delta.small_target import SmallTarget
 from tidefill.delta.tidying import Tidying
 from tidefill.delta.touched_keys import TouchedKeys
@@ -94,8 +95,10 @@ class _Counted:
 class DeltaTarget:
     """The table of one generation at a path of its own. The frames it is given come from the job's own session: the
     settings of that session carry the payload of a MERGE. `rounded`: columns that a recompute gives but for the last
-    digits. Without a key it is only ever replaced. `order`: columns by which its files are laid out. `job_id`: the job
-    whose earlier views in the catalog it may replace."""
+    digits. Without a key it is only ever replaced. `order`: columns by which its files are laid out. `place`: columns
+    by which a range of a comparison is told, if that is not the key. `fixed`: columns that no change of a row may
+    change: another value of them is another row. `job_id`: the job whose earlier views in the catalog it may replace.
+    """
 
     def __init__(
         self,
@@ -107,6 +110,8 @@ class DeltaTarget:
         *,
         rounded: Sequence[str] = (),
         order: Sequence[str] = (),
+        place: Sequence[str] = (),
+        fixed: Sequence[str] = (),
         job_id: str = "",
         now_s: Callable[[], float] = wall_clock_s,
     ) -> None:
@@ -119,6 +124,8 @@ class DeltaTarget:
         self._key = tuple(key)
         self._name = name
         self._rounded = tuple(rounded)
+        self._place = tuple(place or key)
+        self._others = OtherRows(session, path, key, fixed) if fixed else None
         self._job_id = job_id
         self._is_published = False
         self._layout = Layout(tuple(order)) if order else None
@@ -323,6 +330,8 @@ class DeltaTarget:
         kept = write.changes.cache()
         try:
             keys = self._keys_of(kept)
+            if self._others is not None:
+                self._others.refuse(kept, keys)
             if keys is None or not self._write_few(kept, keys, payload, exact=write.exact):
                 self._merge_many(replace(write, changes=kept), payload)
         finally:
@@ -466,7 +475,7 @@ class DeltaTarget:
             found = self._spark.read.format("delta").option("versionAsOf", version).load(self._path).select(*columns)
             wanted = expected.select(*columns)
             if within is not None:
-                found = found.where(is_within(within, self._key, key_types(self._schema, self._key)))
+                found = found.where(is_within(within, self._place, key_types(self._schema, self._place)))
             if but is None:
                 return compared(wanted, found, self._key, self._rounded)
             keys = went(but).select(*map(quoted, self._key)).cache()
@@ -477,6 +486,12 @@ class DeltaTarget:
                 return compared(wanted, found, self._key, self._rounded)
             finally:
                 keys.unpersist()
+
+    def check_keys(self) -> None:
+        """Where a column is fixed: then two chunks may have brought a row each."""
+        if self._others is not None:
+            with self._translated():
+                self._others.check()
 
     def check_name(self) -> None:
         """Raise NameTaken if `publish` would."""

@@ -18,11 +18,13 @@ from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias, assert_never
 
 from tidefill.errors import StoreUnreadable
+from tidefill.jobs.definition_text import FACT, HINT, parsed
+from tidefill.jobs.upsert import Upsert, upsert_of
 
-FORM = 6
+FORM = 7
 """The newest form: 2 has parts, 3 has groups that no chunk may cut, and `refresh = full`, 4 has indexes on a server, 5
-has several of them in one job, NULLS NOT DISTINCT, and indexes on Delta tables, 6 has replicas of topics. What needs
-nothing of a form is written in an older one, which older releases read."""
+has several of them in one job, NULLS NOT DISTINCT, and indexes on Delta tables, 6 has replicas of topics, 7 those that
+keep the newest message of a key. What needs nothing of a form is written in an older one, which older releases read."""
 
 PARSED_MAX = 4096
 """How many definitions are remembered as values: more than a store has jobs, and each is a few kilobytes."""
@@ -100,7 +102,8 @@ class ServerReplicaDefinition:
 class TopicReplicaDefinition:
     """The messages of a Kafka topic, each a row. `input`: `connection.topic`. `format`, `columns`: how the value of a
     message becomes columns, and their names and types as the user wrote them. `include`: what else of a message becomes
-    a column. `begin`: the first messages that count. `on_bad_message`: whether an unreadable one stops the job."""
+    a column. `begin`: the first messages that count. `on_bad_message`: whether an unreadable one stops the job.
+    `upsert`: if only the newest message of a key is a row."""
 
     input: str
     connection: str
@@ -110,11 +113,24 @@ class TopicReplicaDefinition:
     begin: str = "earliest"
     on_bad_message: str = "stop"
     semantics: Pairs = ()
+    upsert: Upsert | None = None
     kind: ClassVar[Kind] = Kind.REPLICA
-    key: ClassVar[Names] = ("kafka_partition", "kafka_offset")
-    walk: ClassVar[Names] = key
-    walk_reason: ClassVar[str] = "by partition and offset"
     tables: ClassVar[Names] = ()
+
+    @property
+    def key(self) -> Names:
+        """What identifies a row."""
+        return ("kafka_partition", "kafka_offset") if self.upsert is None else self.upsert.key
+
+    @property
+    def walk(self) -> Names:
+        """The order in which it is filled."""
+        return self.key if self.upsert is None else ("kafka_partition", *self.upsert.key)
+
+    @property
+    def walk_reason(self) -> str:
+        """Why."""
+        return "by partition and offset" if self.upsert is None else "by partition, and ranges of a hash of the key"
 
     @property
     def topic(self) -> str:
@@ -309,7 +325,7 @@ def table_to_text(table: TableDefinition) -> str:
 def table_from_text(text: str) -> TableDefinition | UnreadableDefinition:
     """The inverse of `table_to_text`. Each text is parsed once."""
     try:
-        data = _parsed(text)
+        data = parsed(text, FORM)
         return TableDefinition(str(data["location"]), tuple(data["key"]), tuple(data["walk"]))
     except StoreUnreadable as error:
         return UnreadableDefinition(error.fact, error.detail, error.hint)
@@ -332,6 +348,8 @@ def job_to_text(job: JobDefinition) -> str:
         del part["group_columns"]
     if not data.get("nulls_not_distinct", True):
         del data["nulls_not_distinct"]  # the first release with indexes did not know it
+    if data.get("upsert", True) is None:
+        del data["upsert"]  # nor this the first one with topics
     return json.dumps(data, sort_keys=True)
 
 
@@ -342,7 +360,8 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return 1, {"sql": job.input, "input_key": job.key, "walk": job.walk}
         case TopicReplicaDefinition():
-            return 6, {"sql": job.input, "input_key": job.key, "key": job.key, "walk": job.walk}
+            form = 6 if job.upsert is None else 7
+            return form, {"sql": job.input, "input_key": job.key, "key": job.key, "walk": job.walk}
         case LakeIndexDefinition():
             return 5, {}
         case RowViewDefinition():
@@ -366,7 +385,7 @@ def _form_and_more(job: JobDefinition) -> tuple[int, dict[str, Any]]:
 def job_from_text(text: str) -> JobDefinition | UnreadableDefinition:
     """The inverse of `job_to_text`. Each text is parsed once."""
     try:
-        return _job(_parsed(text))
+        return _job(parsed(text, FORM))
     except StoreUnreadable as error:
         return UnreadableDefinition(error.fact, error.detail, error.hint, _tables_told(text))
     except (KeyError, TypeError, ValueError) as error:
@@ -393,9 +412,9 @@ def _replica(data: dict[str, Any], key: Names, semantics: Pairs) -> JobDefinitio
     connection, publication, slot = (str(data.get(name, "")) for name in ("connection", "publication", "slot"))
     if "format" in data:
         texts = {name: str(data[name]) for name in ("format", "begin", "on_bad_message")}
-        columns, include = _pairs(data["columns"]), _names(data["include"])
+        columns, include, upsert = _pairs(data["columns"]), _names(data["include"]), upsert_of(data.get("upsert"))
         return TopicReplicaDefinition(
-            source, connection, columns=columns, include=include, semantics=semantics, **texts
+            source, connection, columns=columns, include=include, semantics=semantics, upsert=upsert, **texts
         )
     if connection:
         return ServerReplicaDefinition(source, key, reason, connection, publication, slot, semantics)
@@ -471,25 +490,5 @@ def _tables_told(text: str) -> Names:
     return ()
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """The JSON object; StoreUnreadable if it is none, or of a newer form."""
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise StoreUnreadable(_FACT, detail=str(error), hint=_HINT) from error
-    if not isinstance(data, dict) or not isinstance(data.get("form"), int):
-        raise StoreUnreadable(_FACT, detail=text[:200], hint=_HINT)
-    if data["form"] > FORM:
-        raise StoreUnreadable(
-            f"a definition in the store has form {data['form']}, this release knows {FORM}",
-            hint="A newer release of Tidefill wrote it: use that release.",
-        )
-    return data
-
-
-_FACT = "a definition in the store cannot be read"
-_HINT = "Restore the store from a backup, or drop what was defined and define it again."
-
-
 def _unreadable(detail: str, tables: Names = ()) -> UnreadableDefinition:
-    return UnreadableDefinition(_FACT, detail, _HINT, tables)
+    return UnreadableDefinition(FACT, detail, HINT, tables)

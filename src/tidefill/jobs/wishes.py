@@ -21,6 +21,7 @@ from tidefill.jobs.definitions import (
     UnreadableDefinition,
 )
 from tidefill.jobs.row import name_key
+from tidefill.jobs.upsert import Upsert
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class TopicWish:
     include: Names
     begin: str
     on_bad_message: str
+    upsert: Upsert | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,10 @@ def wish_of(definition: JobDefinition | UnreadableDefinition) -> Wish | None:
         case ReplicaDefinition() | ServerReplicaDefinition():
             return wish_for_replica(definition.input)
         case TopicReplicaDefinition():
-            kept = definition.on_bad_message
             return TopicWish(
-                definition.input, definition.format, definition.columns, definition.include, definition.begin, kept
-            )
+                definition.input, definition.format, definition.columns, definition.include, definition.begin,
+                definition.on_bad_message, definition.upsert,
+            )  # fmt: skip
         case LakeIndexDefinition():
             wanted = definition.indexed, definition.include, definition.rows_with, definition.unique
             return IndexWish(name_key(definition.input), *wanted, method="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from tidefill.errors import BadInput, InvalidSetting, NotOurs, RetryLater, TidefillError, Unavailable
@@ -13,7 +13,9 @@ from tidefill.jobs.definitions import TopicReplicaDefinition
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
-from tidefill.kafka.messages import COLUMNS_HINT, JSON, KEEP, STOP, checked_format, columns_of, included
+from tidefill.jobs.upsert import Upsert
+from tidefill.kafka.message_keys import UPSERT_HINT, checked_key_format, key_columns, refuse_payload
+from tidefill.kafka.messages import COLUMNS_HINT, DEBEZIUM, JSON, KEEP, RAW, STOP, checked_format, columns_of, included
 from tidefill.kafka.settings import check_settings
 
 if TYPE_CHECKING:
@@ -22,9 +24,12 @@ if TYPE_CHECKING:
     from tidefill.core.version import Offsets
     from tidefill.kafka.look import TopicLook, TopicSetUp
     from tidefill.kafka.server import KafkaServer
+    from tidefill.kafka.upsert import UpsertUpstream
     from tidefill.kafka.upstream import KafkaUpstream
 
 PREFIX = "tidefill-"
+EARLIEST = "earliest"
+APPEND, UPSERT, ACCEPTED = "append", "upsert", "accepted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,14 @@ class TopicWords:
     include: str = ""
     begin: str = ""
     on_bad_message: str = ""
+    mode: str = ""
+    key: str = ""
+    key_format: str = ""
+    incomplete: str = ""
 
     def __bool__(self) -> bool:
         """Whether anything was said."""
-        return any((self.format, self.columns, self.include, self.begin, self.on_bad_message))
+        return any(getattr(self, each.name) for each in fields(self))
 
 
 def topic_words(options: Mapping[str, Any]) -> tuple[TopicWords, dict[str, Any]]:
@@ -80,17 +89,18 @@ class Topics:
         """What these words mean, over `connection.topic`. InvalidSetting if they mean nothing."""
         form = checked_format(words.format)
         columns = columns_of(words.columns)
-        if (form == JSON) != bool(columns):
-            fact = f"a replica of format {form} has {'columns' if form == JSON else 'no columns of its own'}"
-            raise InvalidSetting(fact, hint=COLUMNS_HINT if form == JSON else "Leave columns out.")
+        if (form != RAW) != bool(columns):
+            fact = f"a replica of format {form} has {'columns' if form != RAW else 'no columns of its own'}"
+            raise InvalidSetting(fact, hint=COLUMNS_HINT if form != RAW else "Leave columns out.")
         bad = words.on_bad_message.lower() or STOP
         if bad not in (STOP, KEEP) or (bad == KEEP and form != JSON):
             raise InvalidSetting(f"on_bad_message is {bad!r}", hint=f"There is: {STOP}, and {KEEP} for format {JSON}.")
-        begin = words.begin.lower() if words.begin.lower() in ("earliest", "latest") else words.begin
+        begin = words.begin.lower() if words.begin.lower() in (EARLIEST, "latest") else words.begin
         connection = source.partition(".")[0]
-        return TopicReplicaDefinition(
-            source, connection, form, columns, included(words.include), begin or "earliest", bad
+        defined = TopicReplicaDefinition(
+            source, connection, form, columns, included(words.include), begin or EARLIEST, bad
         )
+        return replace(defined, upsert=upsert_in(words, defined))
 
     def find(self, definition: TopicReplicaDefinition) -> FoundTopic:
         """Look at the topic. UpstreamUnfit, with what mends it, if there is none or if it cannot be followed."""
@@ -98,14 +108,22 @@ class Topics:
             from tidefill.kafka.preflight import preflight
         return FoundTopic(*preflight(self.server(definition.connection), definition))
 
-    def upstream(self, session: SparkSession, job: Job, definition: TopicReplicaDefinition) -> KafkaUpstream[DataFrame]:
+    def upstream(
+        self, session: SparkSession, job: Job, definition: TopicReplicaDefinition
+    ) -> KafkaUpstream[DataFrame] | UpsertUpstream[DataFrame]:
         """What the job's generation reads."""
         with with_extra("kafka"):
+            from tidefill.kafka.newest import NewestReader
             from tidefill.kafka.reader import SparkReader
+            from tidefill.kafka.upsert import UpsertUpstream
             from tidefill.kafka.upstream import KafkaUpstream
-        server, group = self.server(definition.connection), f"{PREFIX}{job.id}-{job.generation}"
+        server, topic = self.server(definition.connection), definition.topic
+        group = f"{PREFIX}{job.id}-{job.generation}"
         reader = SparkReader(session, server, definition, group)
-        return KafkaUpstream(reader, server, definition.topic, group, begin=definition.begin)
+        log = KafkaUpstream(reader, server, topic, group, begin=definition.begin)
+        if definition.upsert is None:
+            return log
+        return UpsertUpstream(log, NewestReader(reader, definition, definition.upsert), lambda: server.set_up(topic))
 
     def head(self, definition: TopicReplicaDefinition) -> Offsets:
         """The end of the topic now, up to the first open transaction."""
@@ -143,6 +161,31 @@ class Topics:
             check_settings(connection, settings)
             self._servers[connection] = KafkaServer(connection, settings)
         return self._servers[connection]
+
+
+def upsert_in(words: TopicWords, defined: TopicReplicaDefinition) -> Upsert | None:
+    """What the words say of the newest message of a key; None if each message is a row."""
+    mode = words.mode.lower() or (UPSERT if defined.format == DEBEZIUM else APPEND)
+    if mode not in (APPEND, UPSERT) or (mode == APPEND and defined.format == DEBEZIUM):
+        hint = f"There is: {APPEND}, {UPSERT}; {UPSERT} alone with format {DEBEZIUM}."
+        raise InvalidSetting(f"mode is {words.mode!r}", hint=hint)
+    if mode == APPEND:
+        if words.key or words.key_format or words.incomplete:
+            raise InvalidSetting("each message is a row, so no key is needed", hint=UPSERT_HINT)
+        return None
+    bad = ("on_bad_message", defined.on_bad_message, STOP)
+    if defined.format == RAW:
+        raise InvalidSetting(f"format is {RAW!r}", hint=f"With mode = '{UPSERT}' it can be {JSON}, {DEBEZIUM}.")
+    for name, said, only in (("from", defined.begin, EARLIEST), bad):
+        if said != only:
+            raise InvalidSetting(f"{name} is {said!r}", hint=f"With mode = '{UPSERT}' it can only be {only}.")
+    if words.incomplete.lower() not in ("", ACCEPTED):
+        raise InvalidSetting(f"incomplete is {words.incomplete!r}", hint=f"There is: {ACCEPTED}. Or leave it out.")
+    key = key_columns(words.key, defined.columns)
+    if defined.format == DEBEZIUM:
+        refuse_payload(key)
+    wanted = words.key_format or (JSON if defined.format == DEBEZIUM else "")
+    return Upsert(key, checked_key_format(wanted, key, defined.columns), bool(words.incomplete))
 
 
 def refuse_words(source: str, words: TopicWords) -> None:

@@ -42,10 +42,18 @@ class TopicLook:
         return {number: each.epoch for number, each in self.partitions.items()}
 
 
+TOMBSTONES_MS = 86_400_000
+"""What Kafka takes where nobody has said how long a tombstone stays."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSetUp:
-    """What the topic is set to keep. None: not known, as we may not ask. `retention_ms`: -1 for all time."""
+    """What the topic is set to keep. None: not known, as we may not ask. `retention_ms`: -1 for all time. Of a topic
+    that is compacted: for how long a message replaces no other (`lag_ms`), and for how long a tombstone stays
+    (`tombstones_ms`)."""
 
     compacted: bool | None = None
     deletes: bool | None = None
     retention_ms: int | None = None
+    lag_ms: int = 0
+    tombstones_ms: int = TOMBSTONES_MS

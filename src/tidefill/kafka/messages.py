@@ -25,8 +25,8 @@ from tidefill.errors import InvalidSetting
 from tidefill.jobs.definitions import Names, Pairs, TopicReplicaDefinition
 from tidefill.jobs.sql_names import HIDDEN, quoted
 
-JSON, RAW = "json", "raw"
-FORMATS = (JSON, RAW)
+JSON, DEBEZIUM, RAW = "json", "debezium", "raw"
+FORMATS = (JSON, DEBEZIUM, RAW)
 STOP, KEEP = "stop", "keep"
 PREFIX = "kafka_"
 PLACE: Pairs = (("kafka_partition", "int"), ("kafka_offset", "bigint"), ("kafka_timestamp", "timestamp"))
@@ -154,16 +154,16 @@ def json_schema(fields: list[Field]) -> str:
 JSON_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD, "allowSingleQuotes": "false"}
 
 
-def json_error(fields: list[Field]) -> str:
+def json_error(fields: list[Field], source: str = "value") -> str:
     """SQL for what is wrong with a message whose text and parsed value are there; NULL if nothing is. A text with
-    something behind the object is no element of an array by itself."""
+    something behind the object is no element of an array by itself. `source`: what the text is of."""
     misfits = "".join(
-        f" WHEN {each.parsed} IS NOT NULL AND {each.value} IS NULL THEN {_literal(_misfit(each))}"
+        f" WHEN {each.parsed} IS NOT NULL AND {each.value} IS NULL THEN {literal(_misfit(each))}"
         for each in fields
         if each.value != each.parsed
     )
     return (
-        f"CASE WHEN value IS NULL THEN 'it has no value'"
+        f"CASE WHEN {source} IS NULL THEN 'it has no {source}'"
         f" WHEN NOT is_valid_utf8({TEXT}) THEN 'it is not UTF-8'"
         f" WHEN NOT {TEXT} RLIKE '^[ \t\r\n]*[{{]' OR NOT (json_array_length(concat('[', {TEXT}, ']')) <=> 1)"
         f" THEN 'it is no JSON object'"
@@ -176,7 +176,7 @@ def _misfit(field: Field) -> str:
     return f"the field {field.name} is no {field.becomes} as the column wants it"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A constant in SQL. A backslash or a quote cannot be in it."""
     return "'" + re.sub(r"['\\]", "?", text) + "'"
 

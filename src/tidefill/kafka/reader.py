@@ -21,12 +21,13 @@ from tidefill.kafka.messages import (
     PARSED,
     TEXT,
     VALUE,
+    Field,
     fields_of,
     json_error,
     json_schema,
     output_columns,
 )
-from tidefill.kafka.seams import FEW_MESSAGES
+from tidefill.kafka.seams import FEW_MESSAGES, Reader
 from tidefill.kafka.server import KafkaServer
 from tidefill.kafka.spans import Span, rounds
 from tidefill.spark.faults import BAD_MESSAGE, translated
@@ -51,13 +52,18 @@ class SparkReader:
         self._group = group
 
     def read(self, spans: Sequence[Span]) -> DataFrame:
-        """One read takes one span of a partition."""
+        """Each message as a row."""
         with translated():
-            frames = [self._read(part) for part in rounds(spans)]
-            if not frames:
-                return self._nothing()
-            rows = reduce(DataFrame.unionAll, frames)
-            return rows.coalesce(1) if sum(span.length for span in spans) <= FEW_MESSAGES else rows
+            messages = self.messages(spans)
+            return self.nothing() if messages is None else decoded(messages, self._definition)
+
+    def messages(self, spans: Sequence[Span]) -> DataFrame | None:
+        """The messages as the connector gives them; None of no spans. One read takes one span of a partition."""
+        frames = [self._read(part) for part in rounds(spans)]
+        if not frames:
+            return None
+        found = reduce(DataFrame.unionAll, frames)
+        return found.coalesce(1) if sum(span.length for span in spans) <= FEW_MESSAGES else found
 
     def came(self, spans: Sequence[Span]) -> DataFrame:
         """With a weight."""
@@ -78,9 +84,10 @@ class SparkReader:
             "maxRecordsPerPartition": str(TASK_MESSAGES_MAX),
             "includeHeaders": str("headers" in self._definition.include).lower(),
         }
-        return decoded(self._spark.read.format("kafka").options(**options).load(), self._definition)
+        return self._spark.read.format("kafka").options(**options).load()
 
-    def _nothing(self) -> DataFrame:
+    def nothing(self) -> DataFrame:
+        """No rows, but the columns."""
         columns = output_columns(self._definition)
         nulls = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in columns)
         return self._spark.sql(f"SELECT {nulls}").where("false")
@@ -96,8 +103,7 @@ def decoded(messages: DataFrame, definition: TopicReplicaDefinition) -> DataFram
         return _in_order(rows, definition)
     fields = fields_of(definition)
     kept = ["partition", "offset", "timestamp", "value", *definition.include]
-    text = messages.select(*kept, f.col("value").cast("string").alias(TEXT))
-    parsed = text.withColumn(PARSED, f.from_json(f.col(TEXT), json_schema(fields), JSON_OPTIONS))
+    parsed = parsed_json(messages.select(*kept), "value", fields)
     values = [f.expr(each.value).alias(f"{HIDDEN}{number}") for number, each in enumerate(fields)]
     checked = parsed.select(*kept, *values, f.expr(json_error(fields)).alias(ERROR[0]))
     named = [(f.col(f"{HIDDEN}{number}"), each.name) for number, each in enumerate(fields)]
@@ -107,17 +113,28 @@ def decoded(messages: DataFrame, definition: TopicReplicaDefinition) -> DataFram
         whole = f.when(~is_well, f.col("value")).alias(VALUE[0])
         rows = checked.select(*place, f.col("offset").alias("kafka_offset"), *more, *columns, whole, ERROR[0])
         return _in_order(rows, definition)
-    told = f"concat('[{BAD_MESSAGE}] partition ', partition, ', offset ', offset, ': ', {ERROR[0]})"
-    offset = f.expr(f"IF({ERROR[0]} IS NULL, offset, CAST(raise_error({told}) AS BIGINT))").alias("kafka_offset")
+    offset = f.expr(unless_bad("offset", "BIGINT", ERROR[0])).alias("kafka_offset")
     rows = checked.select(*place, offset, *more, *(value.alias(name) for value, name in named))
     return _in_order(rows, definition)
+
+
+def parsed_json(rows: DataFrame, source: str, fields: list[Field]) -> DataFrame:
+    """And what is parsed of the text in that column."""
+    text = rows.withColumn(TEXT, f.col(source).cast("string"))
+    return text.withColumn(PARSED, f.from_json(f.col(TEXT), json_schema(fields), JSON_OPTIONS))
+
+
+def unless_bad(value: str, kind: str, error: str) -> str:
+    """SQL for the value, of that type, or for the end of the query if there is an error."""
+    told = f"concat('[{BAD_MESSAGE}] partition ', partition, ', offset ', offset, ': ', {error})"
+    return f"IF({error} IS NULL, {value}, CAST(raise_error({told}) AS {kind}))"
 
 
 def _in_order(rows: DataFrame, definition: TopicReplicaDefinition) -> DataFrame:
     return rows.select(*(f.col(quoted(name)).cast(kind).alias(name) for name, kind in output_columns(definition)))
 
 
-def sampled(reader: SparkReader, server: KafkaServer, span: Span) -> list[str]:
+def sampled(reader: Reader[DataFrame], server: KafkaServer, span: Span) -> list[str]:
     """A few of the last messages of a span, decoded, as a person reads them. UpstreamUnfit if this Spark has no
     connector, or does not reach the cluster from where it runs; BadMessage if one of them cannot be read."""
     last = Span(span.partition, max(span.begin, span.end - SAMPLE_MESSAGES), span.end)

@@ -1,4 +1,4 @@
-"""What an upstream needs of a cluster, and of whoever makes frames of messages."""
+"""What the upstreams of topics need of a cluster, and of whoever makes frames of messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from tidefill.core.version import Offsets
+from tidefill.core.walk import Range
 from tidefill.kafka.look import TopicLook, TopicSetUp
 from tidefill.kafka.spans import Span
 
@@ -21,6 +22,25 @@ class Reader(Protocol[F_co]):
 
     def came(self, spans: Sequence[Span]) -> F_co:
         """The same rows, with the weight of rows that came."""
+
+
+class KeyReader(Reader[F_co], Protocol[F_co]):
+    """Makes frames of what is newest. A key that has messages in two partitions of the spans is KeyNotUnique, when that
+    is evaluated; a message without a key that can be read is BadMessage."""
+
+    def newest(self, spans: Sequence[Span], ranges: Sequence[Range]) -> F_co:
+        """The row of each key whose place lies in one of the ranges: of its newest message in these spans. None if that
+        is a tombstone."""
+
+    def net(self, spans: Sequence[Span], ranges: Sequence[Range]) -> F_co:
+        """The same with the weight +1; and a row for each key whose newest message is a tombstone, with the weight
+        -1."""
+
+    def keys(self, spans: Sequence[Span], ranges: Sequence[Range]) -> F_co:
+        """The keys, each once, with the weight -1."""
+
+    def in_two_partitions(self, spans: Sequence[Span]) -> Sequence[str]:
+        """Up to ten keys that have messages in two partitions, as a person reads them."""
 
 
 class Cluster(Protocol):

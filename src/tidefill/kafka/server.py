@@ -116,8 +116,9 @@ class KafkaServer:
                 (entries,) = (each.result() for each in asked.values())
         except UpstreamUnfit:
             return TopicSetUp()
-        policy, retention = (entries[name].value for name in ("cleanup.policy", "retention.ms"))
-        return TopicSetUp("compact" in policy, "delete" in policy, int(retention))
+        policy = entries["cleanup.policy"].value
+        times = (int(entries[name].value) for name in ("retention.ms", "min.compaction.lag.ms", "delete.retention.ms"))
+        return TopicSetUp("compact" in policy, "delete" in policy, *times)
 
     def still_has(self, topic: str, partition: int, offset: int, epoch: int) -> bool:
         """Whether the log up to this offset, as it was under the leader of that epoch, is still the log's beginning. A

@@ -79,14 +79,14 @@ def beyond(ends: Offsets, begins: Mapping[int, int]) -> tuple[Range, ...]:
     return (*parts, Range(after, None))
 
 
-def without(gone: Iterable[Span]) -> tuple[Range, ...] | None:
-    """The walk without these spans, which are ascending; None if there are none."""
+def without(gone: Iterable[Span]) -> tuple[Range, ...]:
+    """The walk without these spans, which are ascending."""
     parts: list[Range] = []
     after: Key | None = None
     for span in gone:
         parts.append(Range(after, Key((span.partition, span.begin - 1))))
         after = Key((span.partition, span.end - 1))
-    return (*parts, Range(after, None)) if parts else None
+    return (*parts, Range(after, None))
 
 
 def bounds_of(spans: Sequence[Span], rows: int) -> list[Key]:

@@ -25,7 +25,7 @@ from tidefill.kafka import spans
 from tidefill.kafka.look import PartitionLook, TopicLook
 from tidefill.kafka.seams import FEW_MESSAGES, Cluster, Reader
 from tidefill.kafka.spans import Span
-from tidefill.ports.frames import Changes, F
+from tidefill.ports.frames import Changes, Comparable, F
 from tidefill.ports.upstream import UpstreamLook
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -35,6 +35,7 @@ AHEAD_MAX = 5_000_000
 OPEN_S = 60.0
 """A transaction that is open for so long is worth a word; a moment is what transactions take."""
 
+EVERYTHING = Range(None, None)
 HEADS_MAX = 1000
 NOTICES_MAX = 1000
 """More than one look finds. Where retention runs beside a fill, each step may leave something out, and what was told is
@@ -85,7 +86,6 @@ class KafkaUpstream(Generic[F]):
         self._ahead_max = ahead_max
         self._seen: TopicLook | None = None
         self._at: Version | None = None
-        self._compacted = False
         self._uncut: dict[int, tuple[int, int]] = {}
         self._heads = _Heads()
         self._open: dict[int, tuple[int, float]] = {}
@@ -96,7 +96,6 @@ class KafkaUpstream(Generic[F]):
 
     def prepare(self, released: Version | None) -> None:
         """Nothing has to be made: the group appears when offsets are written to it."""
-        self._compacted = bool(self._server.set_up(self._topic).compacted)
 
     # Versions.
 
@@ -117,20 +116,21 @@ class KafkaUpstream(Generic[F]):
         self._withheld = {number: opened[number].high - opened[number].stable for number in same}
         for number in sorted(same):
             if now_s - before[number][1] >= OPEN_S:
-                self._tell(f"partition {number} waits for an open transaction at offset {opened[number].stable}")
+                self.tell(f"partition {number} waits for an open transaction at offset {opened[number].stable}")
 
     @contextmanager
-    def open_head(self, *, first: bool) -> Iterator[Version]:
+    def open_head(self, *, first: bool, whole: bool = False) -> Iterator[Version]:
         """The end of each partition, up to the first open transaction. A leader may answer with an older end than the
-        job has: the greater one counts. `check` has looked a moment ago."""
+        job has: the greater one counts. `check` has looked a moment ago. `whole`: however far that is."""
         if first or self._at is None or self._seen is None:
             seen = self._look()
             yield _version(seen.identity, seen.stable, seen.epochs, self._begins(seen))
         else:
-            at = _offsets(self._at)
-            head = spans.at_most_ahead(at, at.joined(self._seen.stable), self._ahead_max)
-            epochs = _newest(_carried(self._at, "epochs"), self._seen.epochs)
-            yield _version(self._seen.identity, head, epochs, _carried(self._at, "begins"))
+            at = offsets_of(self._at)
+            head = at.joined(self._seen.stable)
+            head = head if whole else spans.at_most_ahead(at, head, self._ahead_max)
+            epochs = _newest(carried(self._at, "epochs"), self._seen.epochs)
+            yield _version(self._seen.identity, head, epochs, carried(self._at, "begins"))
 
     def _begins(self, seen: TopicLook) -> dict[int, int]:
         """The first offset of each partition that counts. It is fixed with the first version, and travels with it. What
@@ -154,13 +154,13 @@ class KafkaUpstream(Generic[F]):
         """Nothing is kept for us. Messages behind an open transaction are there, and cannot be read yet."""
         withheld = sum(self._withheld.values())
         held = Reason.OPEN_TRANSACTION if withheld else None
-        return UpstreamLook(True, lag_s=self._heads.lag_s(self._now_s(), _offsets(at)), held=held, withheld=withheld)
+        return UpstreamLook(True, lag_s=self._heads.lag_s(self._now_s(), offsets_of(at)), held=held, withheld=withheld)
 
     def notices(self) -> tuple[str, ...]:
         """What expired before it was filled, and other things to know."""
         return tuple(self._told)
 
-    def _tell(self, notice: str) -> None:
+    def tell(self, notice: str) -> None:
         self._told[notice] = None
         while len(self._told) > NOTICES_MAX:
             del self._told[next(iter(self._told))]
@@ -174,13 +174,13 @@ class KafkaUpstream(Generic[F]):
                 detail=f"Its identity was {at.identity} and is {seen.identity}.",
                 hint=RESYNC,
             )
-        epochs = _carried(at, "epochs")
-        for number, offset in _offsets(at).next:
+        epochs = carried(at, "epochs")
+        for number, offset in offsets_of(at).next:
             if number not in seen.partitions:
                 raise UpstreamReplaced(f"the topic {self._topic} has no partition {number} any more", hint=RESYNC)
             self._check_uncut(number, offset, epochs.get(number, 0), seen.partitions[number])
         for number, part in seen.partitions.items():
-            next_offset = self._counted(at).at(number)
+            next_offset = self.counted(at).at(number)
             if part.earliest > next_offset:
                 raise HistoryGone(
                     f"messages of the topic {self._topic} expired before they were taken in",
@@ -208,13 +208,13 @@ class KafkaUpstream(Generic[F]):
 
     # Changes: what came after a version.
 
-    def _counted(self, at: Version) -> Offsets:
+    def counted(self, at: Version) -> Offsets:
         """The next offset of each partition that counts."""
-        return _offsets(at).joined(Offsets.of(_carried(at, "begins")))
+        return offsets_of(at).joined(Offsets.of(carried(at, "begins")))
 
     def _after(self, after: Version, upto: Version, coverage: Coverage) -> list[Span]:
-        begins = self._counted(after).by_partition
-        return [span for part in covered_ranges(coverage) for span in spans.spans_in(part, _offsets(upto), begins)]
+        begins = self.counted(after).by_partition
+        return [span for part in covered_ranges(coverage) for span in spans.spans_in(part, offsets_of(upto), begins)]
 
     def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By offsets."""
@@ -234,57 +234,68 @@ class KafkaUpstream(Generic[F]):
 
     def rows(self, ranges: Sequence[Range], at: Version) -> F:
         """What is left of these ranges, as of the last look: what expires after that fails to be read."""
-        begins = self._left(at)
-        return self._reader.read([span for part in ranges for span in spans.spans_in(part, _offsets(at), begins)])
+        begins = self.left(at)
+        return self._reader.read([span for part in ranges for span in spans.spans_in(part, offsets_of(at), begins)])
 
-    def _left(self, at: Version) -> dict[int, int]:
+    def left(self, at: Version) -> dict[int, int]:
         """From where on the messages of each partition count, and are there."""
-        begins = Offsets.of(_carried(at, "begins"))
-        return begins.joined(self._last_look().earliest).by_partition
+        begins = Offsets.of(carried(at, "begins"))
+        return begins.joined(self.last_look().earliest).by_partition
 
-    def _last_look(self) -> TopicLook:
+    def last_look(self) -> TopicLook:
         return self._seen or self._look()
 
-    def comparable(self, at: Version) -> tuple[Range, ...] | None:
+    def comparable(self, at: Version) -> Comparable[F] | None:
         """Above what has expired. A compacted topic may lack any message."""
-        if self._compacted:
-            return ()
-        gone = spans.spans_in(Range(None, None), self._look().earliest, _carried(at, "begins"))
-        return spans.without(gone)
+        if self._server.set_up(self._topic).compacted:
+            return Comparable(within=())
+        gone = self.expired(at)
+        return Comparable(spans.without(gone)) if gone else None
+
+    def expired(self, at: Version) -> list[Span]:
+        """The offsets that count and are gone, as of now."""
+        return spans.spans_in(EVERYTHING, self._look().earliest, carried(at, "begins"))
 
     def bounds(self, split: Split, rows: int, at: Version) -> Sequence[Key]:
         """By arithmetic. What expired before it was filled is told here: a commit follows that passes it."""
         left = rest(split)
         if left is None:
             return ()
-        ends = _offsets(at).by_partition
-        earliest = self._last_look().earliest.by_partition
-        expired = Offsets.of({number: min(end, earliest.get(number, 0)) for number, end in ends.items()})
-        for span in spans.spans_in(left, expired, _carried(at, "begins")):
-            where = f"partition {span.partition}: offsets {span.begin} to {span.end - 1}"
-            self._tell(f"{where} expired before they were filled")
-        return spans.bounds_of(spans.spans_in(left, _offsets(at), self._left(at)), rows)
+        for span in self.expired_before(at, left):
+            self.tell_expired(span)
+        return spans.bounds_of(spans.spans_in(left, offsets_of(at), self.left(at)), rows)
+
+    def expired_before(self, at: Version, part: Range = EVERYTHING) -> list[Span]:
+        """The offsets below the version, in this range of the walk, that count and are gone, by the last look."""
+        earliest = self.last_look().earliest.by_partition
+        gone = {number: min(end, earliest.get(number, 0)) for number, end in offsets_of(at).next}
+        return spans.spans_in(part, Offsets.of(gone), carried(at, "begins"))
+
+    def tell_expired(self, span: Span) -> None:
+        """That these are left out."""
+        where = f"partition {span.partition}: offsets {span.begin} to {span.end - 1}"
+        self.tell(f"{where} expired before they were filled")
 
     def beyond(self, at: Version) -> tuple[Range, ...]:
         """Below the begin and above the end of each partition."""
-        return spans.beyond(_offsets(at), self._left(at))
+        return spans.beyond(offsets_of(at), self.left(at))
 
     def row_count(self, at: Version) -> int:
         """At most: transactions and compaction leave gaps."""
-        return sum(span.length for span in spans.spans_in(Range(None, None), _offsets(at), self._left(at)))
+        return sum(span.length for span in spans.spans_in(EVERYTHING, offsets_of(at), self.left(at)))
 
     def row_estimate(self) -> int:
         """By the last look."""
-        seen = self._last_look()
-        begins = Offsets.of(_carried(self._at, "begins") if self._at else {}).joined(seen.earliest).by_partition
-        return sum(span.length for span in spans.spans_in(Range(None, None), seen.stable, begins))
+        seen = self.last_look()
+        begins = Offsets.of(carried(self._at, "begins") if self._at else {}).joined(seen.earliest).by_partition
+        return sum(span.length for span in spans.spans_in(EVERYTHING, seen.stable, begins))
 
     def check_keys(self, at: Version) -> None:
         """A partition has an offset once."""
 
     def release(self, version: Version) -> None:
         """Note in the group how far the topic was read. Only people look at it, so it may fail."""
-        point = _offsets(version)
+        point = offsets_of(version)
         if point == self._released:
             return
         try:
@@ -292,7 +303,7 @@ class KafkaUpstream(Generic[F]):
         except RetryLater:
             return
         except UpstreamUnfit:
-            self._tell(NO_RIGHT)
+            self.tell(NO_RIGHT)
         except UpstreamReplaced:  # the next look says so
             return
         self._released = point
@@ -310,7 +321,7 @@ def moment_ms(text: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _offsets(version: Version) -> Offsets:
+def offsets_of(version: Version) -> Offsets:
     assert isinstance(version.point, Offsets)
     return version.point
 
@@ -329,7 +340,7 @@ def _newest(known: Mapping[int, int], told: Mapping[int, int]) -> dict[int, int]
     return {number: max(known.get(number, 0), told.get(number, 0)) for number in {*known, *told}}
 
 
-def _carried(version: Version, name: str) -> dict[int, int]:
+def carried(version: Version, name: str) -> dict[int, int]:
     """What a version carries by partition: `epochs` or `begins`."""
     data: dict[str, Any] = json.loads(version.carry)
     return {int(number): value for number, value in data[name].items()}

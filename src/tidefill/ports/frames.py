@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from tidefill.core.keys import Key
+from tidefill.core.walk import Range
 
 F = TypeVar("F")
 
@@ -19,7 +20,7 @@ class Changes(Generic[F]):
     column of the keys, where they are known at no cost. `few`: the upstream knows that they are so few that one task
     works them off soonest. `keys`: without `images`, the keys of all changed rows, if they are few, have no NULL, and
     are at hand. `fresh`: none has the weight -1, and none of the rows was ever covered: these are messages that were
-    not there before."""
+    not there before. `net`: without `images`, each changed key has one row: +1 what it is now, or -1 if it is gone."""
 
     rows: F
     images: bool
@@ -30,6 +31,7 @@ class Changes(Generic[F]):
     few: bool = False
     keys: tuple[Key, ...] | None = None
     fresh: bool = False
+    net: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,17 @@ class Replace(Generic[F]):
 
     rows: F
     read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable(Generic[F]):
+    """Which part of a target can be compared with its input. `within`: the ranges of the target's places (mostly of its
+    key) in which the input still has every row that the target may have; None: all of them. `but`: changes by which the
+    keys went that were written after the version: an input that keeps only the newest of a key may have lost what they
+    were."""
+
+    within: tuple[Range, ...] | None = None
+    but: F | None = None
 
 
 @dataclass(frozen=True, slots=True)

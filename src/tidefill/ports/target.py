@@ -43,6 +43,10 @@ class Target(Protocol[F]):
         `but`; only rows whose key lies `within` one of these ranges, if they are given. (Another runner may have
         committed since.)"""
 
+    def check_keys(self) -> None:
+        """Raise KeyNotUnique, naming up to ten keys, if a key is there twice and no input promises that this cannot
+        be."""
+
     def check_name(self) -> None:
         """Raise NameTaken if something that the job did not make has the name under which `publish` shows it."""
 

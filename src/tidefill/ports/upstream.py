@@ -14,7 +14,7 @@ from tidefill.core.reasons import Reason
 from tidefill.core.version import Version
 from tidefill.core.walk import Coverage, Range, Split
 from tidefill.jobs.resources import Resource
-from tidefill.ports.frames import Changes
+from tidefill.ports.frames import Changes, Comparable
 
 F = TypeVar("F")
 
@@ -99,10 +99,9 @@ class Upstream(Protocol[F]):
         """Ranges of the walk that have no row as of `at`, ascending; the last one reaches to the end. A table that
         knows its greatest key gives the range above it; an empty table gives everything."""
 
-    def comparable(self, at: Version) -> tuple[Range, ...] | None:
-        """The ranges of the walk in which the table still has every row that it ever had up to this version: there a
-        target can be compared with it. None: everywhere. A topic forgets its oldest messages, and the target keeps
-        their rows. Only a table whose walk is its key may answer with ranges."""
+    def comparable(self, at: Version) -> Comparable[F] | None:
+        """Where a target at this version can be compared with what the table still has; None: everywhere. A topic
+        forgets its oldest messages, and the target keeps their rows."""
 
     def row_estimate(self) -> int:
         """About how many rows there are; costs nothing."""

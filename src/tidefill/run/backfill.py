@@ -26,7 +26,17 @@ from tidefill.errors import CommitConflict, KeyNotUnique, NotYet, RetryLater, Un
 from tidefill.jobs.agreement import ALONE, InStep, agree
 from tidefill.jobs.row import Job
 from tidefill.ports.derivation import Derivation
-from tidefill.ports.frames import Append, Changes, Compared, Judged, Merge, Put, Replace, TargetWrite
+from tidefill.ports.frames import (
+    Append,
+    Changes,
+    Comparable,
+    Compared,
+    Judged,
+    Merge,
+    Put,
+    Replace,
+    TargetWrite,
+)
 from tidefill.ports.target import Target
 from tidefill.ports.uniqueness import Uniqueness
 from tidefill.ports.upstream import Upstream
@@ -35,6 +45,7 @@ from tidefill.run.phases import CHANGES, COMMIT, CONFIRM, TIDY, Timed, untimed
 F = TypeVar("F")
 HEAD_HOLD_S = 30.0
 TIDY_EVERY = 50  # steps
+COMPARED_TIMES = 3  # until what looks like a difference is one
 HALF_FILLED = "compared with the compiled query: a table that the query names twice is half filled"
 
 
@@ -350,6 +361,7 @@ class Backfill(Generic[F]):
         """KeyNotUnique, naming them."""
         for table, upstream in self._upstreams.items():
             upstream.check_keys(versions[table])
+        self._target.check_keys()
 
     def _piece(self, versions: Mapping[Table, Version], after: Key | None, rows: int) -> Range | None:
         """What is compared at a time. A version that lasts is compared whole (None). One that has to be held for us is
@@ -364,20 +376,29 @@ class Backfill(Generic[F]):
     def _compare(
         self, truth: Truth, versions: Mapping[Table, Version], piece: Range | None, but: F | None = None
     ) -> Compared:
-        """The target with a recompute of what it covers at these versions, whole or a piece of it."""
-        within = self._comparable(versions, piece)
-        ranges = {name: self._covered_in(name, truth.state, within) for name in self.shape.tables}
+        """The target with a recompute of what it covers at these versions, whole or a piece of it. Of an input that
+        keeps only the newest row of a key, a row may go while it is compared; the next time it is left out."""
+        for _ in range(COMPARED_TIMES):
+            part = self._comparable(versions, piece, but)
+            found = self._compare_part(truth, versions, part)
+            if not found.differences or part.but is but:
+                break
+        return replace(found, upto=None if piece is None else piece.upto)
+
+    def _compare_part(self, truth: Truth, versions: Mapping[Table, Version], part: Comparable[F]) -> Compared:
+        walked = part.within if self._by_key else None
+        ranges = {name: self._covered_in(name, truth.state, walked) for name in self.shape.tables}
         rows = {
             name: self._upstream(name).rows(ranges[name], versions[table]) for name, table in self.shape.tables.items()
         }
         with self._judged(ranges, rows) as judged:
             for table, upstream in self._upstreams.items():
                 upstream.check(versions[table])
-            found = self._target.compare(judged.rows, truth.checked, but, within)
+            found = self._target.compare(judged.rows, truth.checked, part.but, part.within)
             if judged.hidden is not None and not found.differences:
-                unseen = self._target.compare(judged.hidden, truth.checked, but, within)
+                unseen = self._target.compare(judged.hidden, truth.checked, part.but, part.within)
                 found = replace(found, differences=unseen.differences)
-        return replace(found, upto=None if piece is None else piece.upto, notes=(*judged.notes, *found.notes))
+        return replace(found, notes=(*judged.notes, *found.notes))
 
     def _judged(
         self, ranges: Mapping[Occurrence, tuple[Range, ...]], rows: Mapping[Occurrence, F]
@@ -389,15 +410,17 @@ class Backfill(Generic[F]):
             return self._derivation.judged(rows)
         return nullcontext(Judged(self._derivation.whole(rows), notes=(HALF_FILLED,)))
 
-    def _comparable(self, versions: Mapping[Table, Version], piece: Range | None) -> tuple[Range, ...] | None:
-        """Where the target is compared: in the piece, as far as the input still has its rows; None: everywhere."""
-        if not self._by_key:
-            return None if piece is None else (piece,)
-        ((table, upstream),) = self._upstreams.items()
-        there = upstream.comparable(versions[table])
-        if piece is None or there is None:
-            return there if piece is None else (piece,)
-        return walk.common(there, piece)
+    def _comparable(self, versions: Mapping[Table, Version], piece: Range | None, but: F | None) -> Comparable[F]:
+        """Which part of the target is compared: the piece, as far as the input still has its rows. What several inputs
+        still have says nothing of single rows of the target: none of them forgets."""
+        found = [upstream.comparable(versions[table]) for table, upstream in self._upstreams.items()]
+        there = found[0] if len(found) == 1 else None
+        if there is None:
+            return Comparable(None if piece is None else (piece,), but)
+        within = there.within
+        if piece is not None:
+            within = (piece,) if within is None else walk.common(within, piece)
+        return Comparable(within, there.but if but is None else but)
 
     def _covered_in(self, name: Occurrence, state: JobState, within: tuple[Range, ...] | None) -> tuple[Range, ...]:
         covered = walk.covered_ranges(state.coverage[name])

@@ -17,7 +17,7 @@ from tidefill.core.step import Shape
 from tidefill.jobs.definitions import INPUT
 from tidefill.ports.frames import Changes, Judged, Merge, Put
 from tidefill.spark.judge import by_text
-from tidefill.spark.names import HIDDEN, MARK, quoted
+from tidefill.spark.names import HIDDEN, MARK, WEIGHT, quoted
 from tidefill.spark.weights import came, weighted, went
 
 SIDE = "__tf_side"
@@ -84,7 +84,7 @@ class RowWise:
         if changes is None:
             return Changes(new, images=True, is_chunk=True, removes=False)
         rows = changes.rows.unionByName(new, allowMissingColumns=True)
-        return Changes(rows, changes.images, removes=changes.removes, fresh=changes.fresh)
+        return Changes(rows, changes.images, removes=changes.removes, fresh=changes.fresh, net=changes.net)
 
     def nothing(self) -> DataFrame:
         """Outputs without rows."""
@@ -121,6 +121,9 @@ class RowWise:
         becomes the row that has it now."""
         assert self._columns is None, "only a copy can be kept by keys alone"
         assert not self._where, "only a copy can be kept by keys alone"
+        if change.net:
+            marked = change.rows.withColumn(MARK, f.when(f.col(WEIGHT) > 0, "U").otherwise("D")).drop(WEIGHT)
+            return Merge(marked, exact=False, few=change.few)
         added = came(change.rows)
         if change.keys is not None:
             return Put(change.keys, added)

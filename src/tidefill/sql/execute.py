@@ -90,7 +90,9 @@ from tidefill.sql.steps import list_steps
 ROWS_MAX = 1000  # of a SELECT: more than anybody reads, and little enough to hold
 EVENTS_SHOWN_MAX = 10
 DIFFERENCES_SHOWN_MAX = 10
-OF_TOPICS = ("format", "columns", "include", "from", "on_bad_message")
+OF_TOPICS = (
+    "format", "columns", "include", "from", "on_bad_message", "mode", "key", "key_format", "incomplete",
+)  # fmt: skip
 _NAMED_OPTIONS: dict[type[Create], tuple[str, ...]] = {
     CreateReplica: ("publication", "slot", *OF_TOPICS), CreateView: ("refresh",), CreateIndex: ("method",),
     CreateIndexes: ("method",),

@@ -115,6 +115,7 @@ def _facts(definition: JobDefinition) -> Iterator[tuple[str, str]]:
             yield "format", definition.format
             yield "columns", ", ".join(f"{name} {kind}" for name, kind in definition.columns)
             yield "from", definition.begin
+            yield "key", ", ".join(definition.key) if definition.upsert is not None else ""
         case LakeIndexDefinition():
             yield "on", definition.input
             yield "columns", ", ".join(definition.indexed)

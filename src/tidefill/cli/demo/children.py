@@ -18,6 +18,7 @@ from pathlib import Path
 from tidefill.errors import TimedOut, Unavailable
 
 RUNNER, WRITER, SHOP_WRITER, INDEX_WRITER = "runner", "writer", "shop-writer", "index-writer"
+TOPIC_WRITER = "topic-writer"
 END_S_MAX = 30.0  # in which a step or a statement is finished
 LOG_LINES_SHOWN = 5
 
@@ -88,6 +89,11 @@ def main(role: str, *words: str) -> int:
         from tidefill.cli.demo import index_shop
 
         index_shop.write(os.environ[index_shop.URL_VARIABLE], int(words[0]), stop)
+    elif role == TOPIC_WRITER:
+        from tidefill.cli.demo import topic
+
+        servers, rows, rate = words
+        topic.write(servers, int(rows), int(rate), stop)
     else:
         from tidefill.cli.demo import shop
 

@@ -16,9 +16,11 @@ from tidefill.cli.arguments import JSON
 from tidefill.cli.demo import shop
 from tidefill.cli.demo.home import Home, bounded, home
 from tidefill.cli.demo.index_story import IndexStory
+from tidefill.cli.demo.kafka_story import KafkaStory
 from tidefill.cli.demo.stage import Stage
 from tidefill.cli.demo.story import Story
 from tidefill.cli.demo.world import start_world
+from tidefill.extras import with_extra
 from tidefill.jobs.plain_json import as_json
 
 
@@ -28,6 +30,8 @@ def demo(arguments: argparse.Namespace) -> int:
     stage = Stage(quiet=in_json)
     if arguments.index:
         return _demo_of_indexes(stage, arguments)
+    if arguments.kafka:
+        return _demo_of_topics(stage, arguments)
     if arguments.postgres:
         shop.require()
     stage.print(_title(with_shop=arguments.postgres))
@@ -49,6 +53,21 @@ def _demo_of_indexes(stage: Stage, arguments: argparse.Namespace) -> int:
     if arguments.format == JSON:
         terminal.say(as_json({"equal": equal, "seconds": round(stage.elapsed_s, 1)}))
     verdict = "The index is equal to its table." if equal else "The index DIFFERS from its table."
+    stage.say(f"{verdict} Everything is dropped, nothing is left.")
+    return 0 if equal else 1
+
+
+def _demo_of_topics(stage: Stage, arguments: argparse.Namespace) -> int:
+    with with_extra("kafka"):
+        import confluent_kafka  # noqa: F401
+    stage.print(
+        "A replica of the newest message of each key of a Kafka topic that is being written, and a view over it."
+    )
+    with home(arguments.keep) as place, bounded(), ExitStack() as ends:
+        equal = KafkaStory(stage, place, arguments.rows, arguments.rate, ends).tell()
+    if arguments.format == JSON:
+        terminal.say(as_json({"equal": equal, "seconds": round(stage.elapsed_s, 1)}))
+    verdict = "Replica and view are equal to the topic." if equal else "Something DIFFERS from the topic."
     stage.say(f"{verdict} Everything is dropped, nothing is left.")
     return 0 if equal else 1
 

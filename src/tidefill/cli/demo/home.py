@@ -41,11 +41,17 @@ class Home:
     def config(self) -> Path:
         return self.folder / "tidefill.toml"
 
-    def configure(self, remote: str = "", connections: Mapping[str, str] | None = None) -> None:
+    def configure(
+        self, remote: str = "", connections: Mapping[str, str] | None = None, clusters: Mapping[str, str] | None = None
+    ) -> None:
         """Write the settings, for a runner that uses the Spark at that URL, or its own; and these connections, of each
-        the variable that holds its URL."""
+        the variable that holds its URL, or of a cluster of Kafka where its brokers are."""
         spark = f'\n[spark]\nremote = "{remote}"\n' if remote else ""
         tables = [f'\n[connections.{name}]\nurl = "env:{variable}"\n' for name, variable in (connections or {}).items()]
+        tables += [
+            f'\n[connections.{name}]\nkind = "kafka"\n"bootstrap.servers" = "{servers}"\n'
+            for name, servers in (clusters or {}).items()
+        ]
         text = f'store = "store"\nwarehouse = "lake"\n{spark}{"".join(tables)}'
         self.config.write_text(text, encoding="utf-8")
 

@@ -43,6 +43,18 @@ def start_world(stage: Stage, place: Home, ends: ExitStack, *, with_shop: bool) 
     return World(stage, place, spark, shop, _engine(place, spark, shop, ends), ends)
 
 
+def start_kafka_world(stage: Stage, place: Home, ends: ExitStack, servers: str) -> World:
+    """The same over the cluster with these brokers."""
+    from tidefill.cli.demo import topic
+    from tidefill.engine.connect import connect
+
+    spark = _start_spark(ends)
+    place.configure(spark.url, clusters={topic.CONNECTION: servers})
+    clusters = {topic.CONNECTION: {"bootstrap.servers": servers}}
+    engine = ends.enter_context(connect(spark.session, place.warehouse, place.store, clusters))
+    return World(stage, place, spark, None, engine, ends)
+
+
 def _start(ends: ExitStack, *, with_shop: bool) -> tuple[SharedSpark, Shop | None]:
     """Both at a time: PostgreSQL is there long before Spark is."""
     if not with_shop:

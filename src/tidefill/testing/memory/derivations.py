@@ -42,7 +42,7 @@ class _Common:
         if changes is None:
             return Changes(lambda: weighted(chunk(), 1), images=True, is_chunk=True)
         rows = changes.rows
-        return Changes(lambda: rows() + weighted(chunk(), 1), changes.images, fresh=changes.fresh)
+        return Changes(lambda: rows() + weighted(chunk(), 1), changes.images, fresh=changes.fresh, net=changes.net)
 
 
 class RowByRow(_Common):

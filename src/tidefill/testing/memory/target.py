@@ -46,12 +46,19 @@ class MemoryTarget:
         path: str,
         name: str,
         on_commit: Callable[[str, Table, Entry], None] = lambda path, table, entry: None,
+        *,
+        place: tuple[int, ...] = (),
+        fixed: int | None = None,
     ) -> None:
+        """`place`: the columns by which a range of a comparison is told, if that is not the key. `fixed`: the column
+        that no change of a row may change."""
         self._world = world
         self._catalog = catalog
         self._path = path
         self._name = name
         self._on_commit = on_commit
+        self._place = place
+        self._fixed = fixed
         self._kept = AfterCommit[Bag]()
         self.resources: tuple[Resource, ...] = (Resource("table", path),)
 
@@ -128,6 +135,7 @@ class MemoryTarget:
                 changes = self._compute(frame)
                 if write.fresh:
                     return _without_a_look(before, changes)
+                self._refuse_moved(before, changes)
                 rows_after = (
                     self._from_memory(changes) if exact and not write.read and self._world.effects % 2 else None
                 )
@@ -147,6 +155,16 @@ class MemoryTarget:
                 return *_replaced(before, changes), None, bool(named)
             case never:
                 assert_never(never)
+
+    def _refuse_moved(self, before: Bag, changes: list[Row]) -> None:
+        """KeyNotUnique if a row with the key of a change is another row of that key."""
+        fixed = self._fixed
+        if fixed is None:
+            return
+        for _, key, row in changes:
+            homes = {there[fixed] for there in before.get(key, ())}
+            if homes - {row[fixed]}:
+                raise KeyNotUnique(f"the key {key!r} is there in two partitions")
 
     def _from_memory(self, changes: list[Row]) -> Bag | None:
         """All rows after the changes, by those in memory; None if these are not known, not few, or say something else
@@ -178,13 +196,24 @@ class MemoryTarget:
         bag = self._catalog.at(self._path).snapshots[version]
         keys = {key for weight, key in but() if weight < 0} if but is not None else set()
         if within is not None:
-            places = {key: Key(key if isinstance(key, tuple) else (key,)) for key in bag}
-            bag = {key: rows for key, rows in bag.items() if any(part.holds(places[key]) for part in within)}
+            bag = {key: tuple(row for row in rows if self._is_in(within, key, row)) for key, rows in bag.items()}
         wanted = Counter(row for row in expected() if row[0] not in keys)
         found = Counter(row for key, rows in bag.items() for row in rows if key not in keys)
         missing = [f"missing {row}" for row in (wanted - found).elements()]
         extra = [f"extra {row}" for row in (found - wanted).elements()]
         return Compared(wanted.total(), tuple((missing + extra)[:10]))
+
+    def check_keys(self) -> None:
+        """Of a table with a fixed column."""
+        bag = self._catalog.at(self._path).rows_by_key() if self._fixed is not None else {}
+        twice = [key for key, rows in bag.items() if len(rows) > 1]
+        if twice:
+            raise KeyNotUnique("a key has several rows", detail=f"e.g. {twice[:10]}")
+
+    def _is_in(self, within: Sequence[Range], key: object, row: Row) -> bool:
+        whole = Key(key if isinstance(key, tuple) else (key,))
+        place = Key(tuple(row[column] for column in self._place)) if self._place else whole
+        return any(part.holds(place) for part in within)
 
     def check_name(self) -> None:
         """NameTaken if a stranger has the name."""

@@ -22,7 +22,8 @@ WRITE_EVERY = 15
 class Setup:
     """The world at the start. `wal_budget`, `wal_limit`: in commits that a server keeps for the job. `graph`: of a
     history with several jobs, what they read. `topic`: of a history of a topic, what the topic is set to keep, and
-    `begin`: from where on it is read."""
+    `begin`: from where on it is read. `upsert`: the newest message of a key is its row; `lag_s`: for how long a message
+    replaces no other."""
 
     postgres: bool = False
     query: int = 0
@@ -41,6 +42,8 @@ class Setup:
     graph: str = ""
     topic: str = ""
     begin: str = EARLIEST
+    upsert: bool = False
+    lag_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

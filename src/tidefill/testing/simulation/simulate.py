@@ -14,6 +14,7 @@ from tidefill.testing.simulation.script import Script, script
 from tidefill.testing.simulation.several.several import Several
 from tidefill.testing.simulation.simulation import Simulation
 from tidefill.testing.simulation.topics.topics import OfTopic
+from tidefill.testing.simulation.topics.upserts import OfUpsert
 
 SHORTEN_RUNS_MAX = 150
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -68,6 +69,8 @@ def run_history(chosen: Script) -> tuple[Simulation | Several, Violation | None]
 def _simulation(chosen: Script) -> Simulation | Several:
     if chosen.setup.graph:
         return Several(chosen)
+    if chosen.setup.upsert:
+        return OfUpsert(chosen)
     return OfTopic(chosen) if chosen.setup.topic else Simulation(chosen)
 
 

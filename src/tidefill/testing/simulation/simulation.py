@@ -70,9 +70,11 @@ EXCUSES: dict[str, tuple[str, ...]] = {
 
 class Simulation(Scripted):
     """Everything that takes part in one history. `by_name`: what may happen in it. `excused_by`: which stop a fault
-    excuses. `by_key`: the walk is the key of the target."""
+    excuses. `by_key`: the walk is the key of the target. `place`, `fixed`: as of the target."""
 
     by_key = False
+    place: tuple[int, ...] = ()
+    fixed: int | None = None
     by_name: Mapping[str, Callable[[Any, int], None]] = ACTS
     excused_by: Mapping[str, tuple[str, ...]] = EXCUSES
 
@@ -156,7 +158,9 @@ class Simulation(Scripted):
         """What looks and commits for a job, as an engine would make it."""
         path = self.path(job, job.generation)
         self.made_by.setdefault(path, job.definition)
-        target = MemoryTarget(self.world, self.catalog, path, job.name, self._committed)
+        target = MemoryTarget(
+            self.world, self.catalog, path, job.name, self._committed, place=self.place, fixed=self.fixed
+        )
         upstreams, derivation = {"t": self.upstream_of(path)}, QUERY_OF[job.definition].make()
         return Backfill(upstreams, derivation, target, self.world.new_uuid, by_key=self.by_key, few_rows=FEW_ROWS)
 

@@ -13,6 +13,7 @@ from tidefill.testing.simulation.plants.plant import Plant
 from tidefill.testing.simulation.plants.replacing import OF_REPLACING
 from tidefill.testing.simulation.plants.several import OF_SEVERAL
 from tidefill.testing.simulation.plants.topics import OF_TOPICS
+from tidefill.testing.simulation.plants.upserts import OF_UPSERTS
 from tidefill.testing.simulation.plants.upstreams import OF_UPSTREAMS
 
 PLANTS: tuple[Plant, ...] = (
@@ -24,4 +25,5 @@ PLANTS: tuple[Plant, ...] = (
     *OF_REPLACING,
     *OF_SEVERAL,
     *OF_TOPICS,
+    *OF_UPSERTS,
 )

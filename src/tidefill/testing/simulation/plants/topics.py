@@ -19,7 +19,7 @@ from tidefill.run.memory import Remembered
 from tidefill.run.reporting import Reporting
 from tidefill.testing.memory.topic import MessageReader
 from tidefill.testing.simulation.plants.plant import Plant
-from tidefill.testing.simulation.topics.scripts import script_of_topic
+from tidefill.testing.simulation.topics.scripts import script_of_messages
 
 _check = KafkaUpstream.check
 _version = upstream._version
@@ -83,7 +83,7 @@ def _refuse_another_topic_alone(self: KafkaUpstream[Any], *_: object) -> None:
 
 
 def _plant(name: str, breaks: str, tells: Sequence[str], seed: int, *patches: tuple[Any, str, Any]) -> Plant:
-    return Plant(name, breaks, tuple(tells), seed, patches, script_of=script_of_topic)
+    return Plant(name, breaks, tuple(tells), seed, patches, script_of=script_of_messages)
 
 
 def _noted_before_it_is_said(self: Reporting, job: Job, active: Remembered) -> None:
@@ -134,7 +134,7 @@ OF_TOPICS = (
         "fill-not-clipped",
         "a chunk is not clipped to what the topic has left",
         ("I5 progress", "I7 loud"), 0,
-        (KafkaUpstream, "_left", _not_clipped),
+        (KafkaUpstream, "left", _not_clipped),
     ),
     _plant(
         "bound-read-twice",
@@ -158,7 +158,7 @@ OF_TOPICS = (
         "expired-and-nobody-told",
         "what expired before it was filled is left out without a word",
         ("I7 loud",), 0,
-        (KafkaUpstream, "_tell", lambda self, notice: None),
+        (KafkaUpstream, "tell", lambda self, notice: None),
     ),
     _plant(
         "noted-before-it-is-said",

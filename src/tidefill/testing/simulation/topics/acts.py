@@ -36,10 +36,15 @@ def send_some(topic: Topic, number: int) -> int:
 def produce(sim: OfTopic, number: int) -> None:
     """A few messages more, and retention."""
     sim.writes_since_commit += send_some(sim.topic, number)
-    for partition, log in enumerate(sim.topic.logs):
-        if log.high - log.earliest > MESSAGES_MAX:
-            _expire(sim, partition, log.high - MESSAGES_MAX)
+    expire_old(sim)
     sim.world.tell("producer: %s", sim.topic.stable_ends())
+
+
+def expire_old(sim: OfTopic) -> None:
+    """What a partition has too much of, unless the topic only compacts."""
+    for partition, log in enumerate(sim.topic.logs):
+        if log.high - log.earliest > MESSAGES_MAX and "delete" in sim.topic.policy:
+            _expire(sim, partition, log.high - MESSAGES_MAX)
 
 
 def end_transaction(sim: OfTopic, number: int) -> None:

@@ -56,7 +56,7 @@ def replay(topic: Topic, begins: Mapping[int, int], ends: Mapping[int, int]) -> 
 
 
 @dataclass(slots=True)
-class _Generation:
+class Generation:
     """`promised`: places that were covered by the last commit. `missing`: those that were gone before they were taken
     in. `stale`: its last commit is of a log that is not there any more."""
 
@@ -73,14 +73,14 @@ class TopicCheckers(Checkers):
     find: Callable[[], Topic] = field(kw_only=True)
     told: Callable[[str], Iterable[str]] = field(kw_only=True)
     begin: str = EARLIEST
-    generations: dict[tuple[str, str], _Generation] = field(default_factory=dict)
+    generations: dict[tuple[str, str], Generation] = field(default_factory=dict)
 
     def covered(self, table: Table, after: Seen) -> None:
         """I1, and that no job goes on over a log that was cut."""
         topic, version = self.find(), after.state.versions["t"]
         begins = carried(version, "begins")
         if after.state.step == 1:
-            self.generations[table.identity, after.generation_uuid] = _Generation(begins)
+            self.generations[table.identity, after.generation_uuid] = Generation(begins)
             if is_of(topic, version):
                 self._begun_right(topic, begins)
         generation = self.generations[table.identity, after.generation_uuid]
@@ -110,7 +110,7 @@ class TopicCheckers(Checkers):
         since = topic.first_since(number, moment_ms(self.begin))
         return topic.logs[number].high if since is None else since
 
-    def _replayed(self, topic: Topic, generation: _Generation, table: Table, after: Seen) -> None:
+    def _replayed(self, topic: Topic, generation: Generation, table: Table, after: Seen) -> None:
         promised = {
             row[0]: row
             for row in replay(topic, generation.begins, ends_of(after.state.versions["t"]))

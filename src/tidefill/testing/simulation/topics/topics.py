@@ -45,13 +45,17 @@ class OfTopic(Simulation):
         self.make_topic(1 + self.setup.rows_seed % PARTITIONS_FIRST)
         self.brokers = Brokers(self.world, lambda: self.topic, self._behind)
         for number in range(len(rows) // 3):
-            send_some(self.topic, self.setup.rows_seed + number)
+            self.send_some(self.setup.rows_seed + number)
         self.topic.sent = max(self.topic.sent, LATER_MS)
 
     def make_topic(self, partitions: int) -> None:
         """Another topic. The time from which on a history reads is over when it begins."""
         logs = [Log() for _ in range(partitions)]
         self.topic = Topic(self.world.new_uuid(), logs, policy=self.setup.topic, sent=LATER_MS // 2)
+
+    def send_some(self, number: int) -> None:
+        """A few messages, before the history begins."""
+        send_some(self.topic, number)
 
     def _behind(self) -> int | None:
         """Not at the first version: what expired after an old leader's answer stops such a job, and RESYNC mends it."""
@@ -91,7 +95,10 @@ class OfTopic(Simulation):
 
     def upstream_of(self, path: str) -> Upstream[Frame]:
         """The production upstream."""
-        reader = MessageReader(self.world, lambda: self.topic, self._row_of)
+        return self.log_of(path, MessageReader(self.world, lambda: self.topic, self._row_of))
+
+    def log_of(self, path: str, reader: MessageReader) -> KafkaUpstream[Frame]:
+        """The topic, message by message."""
         clock = WorldClock(self.world)
         return KafkaUpstream(
             reader, self.brokers, "clicks", f"group-{path}", begin=self.setup.begin, now_s=clock.now_s,
