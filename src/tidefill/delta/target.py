@@ -57,6 +57,7 @@ from tidefill.spark.coverage import collectable, key_of, key_types, literal
 from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
+from tidefill.spark.keeping import Kept
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.session import having_set, small_step, without_constraint_propagation
 from tidefill.spark.weights import went
@@ -112,6 +113,7 @@ class DeltaTarget:
         self._log = TableLog(session, path)
         self._small = SmallTarget(session, path, key, self._log)
         self._upper = AfterCommit[Key]()
+        self._kept = Kept()
         self._schema = schema
         self._key = tuple(key)
         self._name = name
@@ -306,13 +308,14 @@ class DeltaTarget:
                 self._write(rows, "overwrite", payload, {"replaceWhere": changed.named()})
 
     def _merge_by_key(self, write: Merge[DataFrame], payload: Payload) -> None:
-        kept = write.changes.cache()
         try:
+            kept = self._kept.keep_few(write.changes) if write.few else self._kept.plan(write.changes)
             keys = self._keys_of(kept)
-            if keys is None or not self._write_few(kept, keys, payload, exact=write.exact):
+            rows = kept.coalesce(1) if write.few else kept  # constants are spread over all cores
+            if keys is None or not self._write_few(rows, keys, payload, exact=write.exact):
                 self._merge_many(replace(write, changes=kept), payload)
         finally:
-            kept.unpersist()
+            self._kept.let_go()
 
     def _keys_of(self, changes: DataFrame) -> ChangedKeys | None:
         """None if there are too many, or if they have no constants."""
