@@ -20,7 +20,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 from urllib.parse import unquote
 
@@ -34,19 +34,19 @@ from tidefill.core.keys import Key
 from tidefill.core.walk import Range
 from tidefill.delta import catalog
 from tidefill.delta.carrying import carrying
-from tidefill.delta.changed_keys import KEYS_NAMED_MAX, ChangedKeys, changed_keys, several_changes
-from tidefill.delta.comparing import FOUND, WANTED, compared
+from tidefill.delta.changed_keys import ChangedKeys, changed_keys
+from tidefill.delta.comparing import compared
 from tidefill.delta.difference import difference, tells_apart
 from tidefill.delta.history import wall_clock_s
 from tidefill.delta.layout import Layout
 from tidefill.delta.log.commits import entry_of
 from tidefill.delta.log.table_log import TableLog
+from tidefill.delta.merging import Counted, counted, merge_sql
 from tidefill.delta.other_rows import OtherRows
 from tidefill.delta.small_target import SmallTarget
 from tidefill.delta.tidying import Tidying
 from tidefill.delta.touched_keys import TouchedKeys
 from tidefill.errors import (
-    KeyNotUnique,
     RetryLater,
     TargetTouched,
     TidefillError,
@@ -57,10 +57,11 @@ from tidefill.errors import (
 )
 from tidefill.jobs.resources import Resource
 from tidefill.ports.frames import Append, Compared, Merge, Put, Replace, TargetWrite
-from tidefill.spark.coverage import collectable, key_of, key_types, literal
+from tidefill.spark.coverage import key_types, literal
 from tidefill.spark.coverage import within as is_within
 from tidefill.spark.derive_rows import same
 from tidefill.spark.faults import translated
+from tidefill.spark.keeping import Kept
 from tidefill.spark.names import HIDDEN, MARK, quoted, table_at
 from tidefill.spark.session import small_step, without_constraint_propagation
 from tidefill.spark.weights import went
@@ -72,24 +73,6 @@ PROPERTIES = {
     "delta.autoOptimize.autoCompact": "false",
 }
 NO_OPTIONS: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """What a change set does, if it was looked at, and between which constants its keys lie in their first column, if
-    that is known."""
-
-    counts: Counts | None
-    first: str = ""
-    last: str = ""
-
-    @property
-    def only_inserts(self) -> bool:
-        return self.counts is not None and not self.counts.updated and not self.counts.deleted
-
-    @property
-    def is_nothing(self) -> bool:
-        return self.counts == Counts()
 
 
 class DeltaTarget:
@@ -120,6 +103,7 @@ class DeltaTarget:
         self._log = TableLog(session, path)
         self._small = SmallTarget(session, path, key, self._log)
         self._upper = AfterCommit[Key]()
+        self._kept = Kept()
         self._schema = schema
         self._key = tuple(key)
         self._name = name
@@ -327,15 +311,16 @@ class DeltaTarget:
                 self._write(rows, "overwrite", payload, {"replaceWhere": changed.named()})
 
     def _merge_by_key(self, write: Merge[DataFrame], payload: Payload) -> None:
-        kept = write.changes.cache()
         try:
+            kept = self._kept.keep_few(write.changes) if write.few else self._kept.plan(write.changes)
             keys = self._keys_of(kept)
             if self._others is not None:
                 self._others.refuse(kept, keys)
-            if keys is None or not self._write_few(kept, keys, payload, exact=write.exact):
+            rows = kept.coalesce(1) if write.few else kept  # constants are spread over all cores
+            if keys is None or not self._write_few(rows, keys, payload, exact=write.exact):
                 self._merge_many(replace(write, changes=kept), payload)
         finally:
-            kept.unpersist()
+            self._kept.let_go()
 
     def _keys_of(self, changes: DataFrame) -> ChangedKeys | None:
         """None if there are too many, or if they have no constants."""
@@ -385,21 +370,21 @@ class DeltaTarget:
         changes, kind = write.changes, self._lead_type
         if not write.exact and write.lead is not None:
             ends = ("", "") if kind is None else (literal(write.lead[0], kind), literal(write.lead[1], kind))
-            self._run_merge(changes, payload, _Counted(None, *ends), exact=False)
+            self._run_merge(changes, payload, Counted(None, *ends), exact=False)
             return
-        counted = self._counted(changes)
-        carried = replace(payload, expected=counted.counts) if write.exact else payload
-        if write.exact and counted.only_inserts and (counted.is_nothing or self._ends_below(counted.first)):
+        found = counted(changes, self._key, kind)
+        carried = replace(payload, expected=found.counts) if write.exact else payload
+        if write.exact and found.only_inserts and (found.is_nothing or self._ends_below(found.first)):
             self._write(changes, "append", carried)
         else:
-            self._run_merge(changes, carried, counted, exact=write.exact)
+            self._run_merge(changes, carried, found, exact=write.exact)
 
-    def _run_merge(self, changes: DataFrame, payload: Payload, counted: _Counted, *, exact: bool) -> None:
+    def _run_merge(self, changes: DataFrame, payload: Payload, found: Counted, *, exact: bool) -> None:
         session, view = changes.sparkSession, "__tf_" + uuid.uuid4().hex
         changes.createOrReplaceTempView(view)
         try:
             with carrying(session, payload), without_constraint_propagation(session):
-                session.sql(self._merge_sql(changes.columns, view, counted, exact=exact)).collect()
+                session.sql(merge_sql(self._table, self._key, changes.columns, view, found, exact=exact)).collect()
         finally:
             session.catalog.dropTempView(view)
 
@@ -415,55 +400,12 @@ class DeltaTarget:
         here = self._spark.read.format("delta").load(self._path)
         return bool(first) and here.where(f"{quoted(self._key[0])} >= {first}").isEmpty()
 
-    def _counted(self, changes: DataFrame) -> _Counted:
-        """What the change set is, in one look at it: how many rows it will insert, update and delete, if the marks are
-        right, and constant bounds of the first key column, so that Delta reads only the files that may match."""
-        lead, kind = f.col(quoted(self._key[0])), self._lead_type
-        ends = [f.min(lead), f.max(lead)] if kind is not None else [f.lit(None), f.lit(None)]
-        low_high = ends if kind is None else collectable(ends, [kind, kind])
-        of_key = [f.count_if(f.col(MARK) == mark).alias(WANTED + mark) for mark in "IUD"]
-        by_key = changes.groupBy(*map(quoted, self._key)).agg(*of_key, f.count(f.lit(1)).alias(FOUND))
-        found = by_key.agg(
-            *(f.sum(WANTED + mark) for mark in "IUD"), f.max(FOUND), f.count_if(lead.isNull()), *low_high
-        ).collect()[0]
-        *marked, most, nulls, low, high = found
-        if most is not None and most > 1:
-            raise self._twice(changes)
-        counts = Counts(*(number or 0 for number in marked))
-        if kind is None or nulls or low is None:
-            return _Counted(counts)
-        first, last = (literal(value, kind) for value in key_of((low, high), [kind, kind]).values)
-        return _Counted(counts, first, last)
-
     @property
     def _lead_type(self) -> DataType | None:
         try:
             return key_types(self._schema, [self._key[0]])[0]
         except UnsupportedKey:
             return None
-
-    def _twice(self, changes: DataFrame) -> KeyNotUnique:
-        counted = changes.groupBy(*map(quoted, self._key)).agg(f.count(f.lit(1)).alias(MARK))
-        twice = counted.where(f.col(MARK) > 1).limit(KEYS_NAMED_MAX).collect()
-        return several_changes(tuple(row)[:-1] for row in twice)
-
-    def _merge_sql(self, columns: Sequence[str], view: str, counted: _Counted, *, exact: bool) -> str:
-        """With the clauses that there is something to do for, and no others. Exact marks that turn out wrong show in
-        the counts; of others a U may be a new row."""
-        names = [quoted(name) for name in columns if name != MARK]
-        on = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in self._key)
-        lead = f"t.{quoted(self._key[0])}"
-        bounds = f" AND {lead} >= {counted.first} AND {lead} <= {counted.last}" if counted.first else ""
-        sets = ", ".join(f"t.{name} = s.{name}" for name in names)
-        values = ", ".join(f"s.{name}" for name in names)
-        deletes = f"WHEN MATCHED AND s.{MARK} = 'D' THEN DELETE"
-        updates = f"WHEN MATCHED THEN UPDATE SET {sets}"
-        inserts = f"WHEN NOT MATCHED AND s.{MARK} <> 'D' THEN INSERT ({', '.join(names)}) VALUES ({values})"
-        counts = counted.counts
-        clauses = [deletes] if counts is None or counts.deleted else []
-        clauses += [updates] if counts is None or counts.updated or not exact else []
-        clauses += [inserts] if counts is None or counts.inserted or not exact else []
-        return f"MERGE INTO {self._table} t USING {view} s ON {on}{bounds} {' '.join(clauses)}"
 
     def compare(
         self, expected: DataFrame, version: int, but: DataFrame | None = None, within: Sequence[Range] | None = None

@@ -196,7 +196,7 @@ class DeltaUpstream:
 
     def classify_changes(self, after: Version, upto: Version, coverage: Coverage) -> Changed:
         """By the change feed, which is kept for the step that follows. If few rows were written, and all are covered,
-        to look for one of them that changed costs more than a step that changes nothing."""
+        it is not read for that: to look for one of them that changed costs more than a step that changes nothing."""
         self.let_go()
         start, end = number_of(after), number_of(upto)
         if end <= start:
@@ -204,13 +204,12 @@ class DeltaUpstream:
         few = self._are_few(start, end)
         if few and not self.rows_written(after, upto):
             return Changed.NOTHING
-        taken = few and finished(coverage)
-        if taken and self._only_added(start, end):
+        if few and finished(coverage):
             return Changed.SOME
         with translated(UpstreamReplaced), small_step(self._spark, few):
             frame = self._net(after, upto, coverage).cache()
             self._netted = _Netted(after, upto, coverage, frame)
-            return Changed.SOME if taken or not frame.isEmpty() else Changed.NOTHING
+            return Changed.NOTHING if frame.isEmpty() else Changed.SOME
 
     def rows_written(self, after: Version, upto: Version) -> int:
         """By what the commits say of themselves, as of the look that showed these versions."""

@@ -20,7 +20,8 @@ class Changes(Generic[F]):
     column of the keys, where they are known at no cost. `few`: the upstream knows that they are so few that one task
     works them off soonest. `keys`: without `images`, the keys of all changed rows, if they are few, have no NULL, and
     are at hand. `fresh`: none has the weight -1, and none of the rows was ever covered: these are messages that were
-    not there before. `net`: without `images`, each changed key has one row: +1 what it is now, or -1 if it is gone."""
+    not there before. `net`: without `images`, each changed key has one row: of weight +1 what it is
+    now; -1: it is gone, and of the other columns those have values in which a target may tell one key's rows apart."""
 
     rows: F
     images: bool

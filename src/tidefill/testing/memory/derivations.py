@@ -73,6 +73,8 @@ class RowByRow(_Common):
         if change.keys is not None:
             _, came = sides(change.rows)
             return Put(change.keys, lambda: self.derive({"t": came()}))
+        if change.net:
+            return Merge(lambda: [("U" if w > 0 else "D", row[0], row) for w, row in change.rows()], exact=False)
         marked = self._by_image(change) if change.images else self._by_key(change)
         return Merge(marked, exact=change.images, fresh=change.fresh)
 

@@ -327,7 +327,7 @@ class NewestReader(MessageReader):
 
     def net(self, spans: Sequence[Span], ranges: Sequence[Range]) -> Frame:
         """With weights."""
-        return lambda: [(-1, row[0]) if row[-1] is None else (1, row) for row in self._newest(spans, ranges)]
+        return lambda: [(-1 if row[-1] is None else 1, row) for row in self._newest(spans, ranges)]
 
     def keys(self, spans: Sequence[Span], ranges: Sequence[Range]) -> Frame:
         """Each once."""
