@@ -11,6 +11,7 @@ import pytest
 
 from tests.postgres.index.harness import Indexed
 from tidefill.errors import DuplicateKeys, NotYet, TidefillError, VerifyFailed
+from tidefill.indexes import bodies
 from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.next_action import FillChunk, Validate
 from tidefill.indexes.states import Method, State
@@ -219,9 +220,9 @@ def test_a_batch_that_meets_a_lock_is_halved(indexed: Make, monkeypatch: pytest.
         index.until(lambda: sizes[-1:] == [1])
         index.until(lambda: index.waits_for(writer.info.backend_pid))
         writer.execute("COMMIT")
-    assert sizes[:5] == [8, 4, 2, 1, 2]
+    assert sizes[:5] == [8, 4, 2, 1, 1], "the smaller size is kept"
     index.run()
-    assert sizes[4:7] == [2, 4, 8]
+    assert sizes[4:9] == [1, 2, 4, 4, 8], "until nobody is met"
     assert index.differences() == []
 
 
@@ -250,6 +251,17 @@ def test_the_fill_does_not_overwrite_what_is_newer(
     index = indexed(NOTE, method=Method.INITPUT, columns=("{t}_key(v)",), setup=SCANNED)
     after_the_scan(index, "DELETE FROM {t} WHERE id = 6", "UPDATE {t} SET id = 5 WHERE id = 4")
     assert (index.differences() == []) is holds
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["rule", "without"])
+def test_a_row_that_goes_after_the_scan_leaves_a_tombstone(
+    indexed: Make, monkeypatch: pytest.MonkeyPatch, holds: bool
+) -> None:  # Y4
+    if not holds:
+        monkeypatch.setattr(bodies, "_removal", lambda shape, body: bodies.bare_delete(shape))
+    index = indexed(NOTE, method=Method.INITPUT, columns=("{t}_key(v)",), setup=SCANNED)
+    after_the_scan(index, "DELETE FROM {t} WHERE id = 6")
+    assert index.differences() == ([] if holds else [("orphan", "(f,6,0,)")])
 
 
 def test_a_duplicate_that_comes_after_the_scan(indexed: Make) -> None:  # Y5
