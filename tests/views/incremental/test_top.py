@@ -296,7 +296,7 @@ def test_an_order_of_a_type_that_cannot_be_kept() -> None:
 
 REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT id FROM a LIMIT 3", UnsupportedQuery, "LIMIT without ORDER BY"),
-    ("SELECT id FROM a SORT BY id LIMIT 3", UnsupportedQuery, "LIMIT without ORDER BY"),
+    ("SELECT id FROM a SORT BY id LIMIT 3", UnsupportedQuery, "not known .sort"),
     ("SELECT id FROM a ORDER BY id LIMIT 10001", UnsupportedQuery, "beyond the first 10,000 rows"),
     ("SELECT id FROM a ORDER BY id LIMIT 1 OFFSET 10000", UnsupportedQuery, "beyond the first 10,000 rows"),
     ("SELECT id FROM a ORDER BY id OFFSET 3", UnsupportedQuery, "OFFSET without LIMIT"),
@@ -317,7 +317,7 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT struct(g AS x) AS v FROM a ORDER BY v.x LIMIT 3", UnsupportedQuery, "two meanings"),
     ("SELECT g FROM a GROUP BY g ORDER BY x LIMIT 3", BadSql, "neither in GROUP BY"),
     ("SELECT id FROM a ORDER BY (SELECT max(y) FROM b) LIMIT 3", UnsupportedQuery, "a subquery stands where"),
-    ("SELECT id FROM a WHERE g > (SELECT max(y) FROM b ORDER BY 1 LIMIT 1)", UnsupportedQuery, "LIMIT"),
+    ("SELECT id FROM a WHERE g > (SELECT max(y) FROM b WHERE aid = a.id ORDER BY 1 LIMIT 1)", UnsupportedQuery, "LIMIT"),
     (
         "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id ORDER BY y LIMIT 3)",
         UnsupportedQuery,

@@ -15,11 +15,12 @@ from tests.views.incremental.tpcds_page import PAGE, page
 
 HISTORIES, HISTORIES_MAX, SEEDS_MAX, STEPS = 2, 6, 400, 4
 FIRST_ROWS = 2  # of every other history, as LIMIT 100 takes all of so few rows
-INCREMENTAL_MIN = 100
+INCREMENTAL_MIN = 98
 ALWAYS = ("1", "3", "6", "9", "13", "32", "41", "44", "51", "97")
 """Of many forms, and quick."""
-REFUSED = ("17", "39a", "39b")
-TAKEN = [name for name in QUERIES if name not in REFUSED]
+OF_FLOATS = ("17", "39a", "39b")
+REFUSED = ("14b", "17", "39a", "39b", "64")
+"""14b and 64 only because two of their columns have one name."""
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +31,15 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.full) for name in TAKEN]
+    "name",
+    [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.full) for name in QUERIES if name not in OF_FLOATS],
 )
 def test_a_view_is_its_query_over_what_is_covered(name: str, connection: duckdb.DuckDBPyConnection) -> None:
     has_rows = False
     for tried, seed in enumerate(itertools.islice(beginnings(name, connection, range(SEEDS_MAX)), HISTORIES_MAX)):
         if tried < HISTORIES or not has_rows:
             world = TpcdsWorld(name, seed, connection, FIRST_ROWS if tried % 2 else 0)
-            run(world, STEPS)
+            run(world, STEPS if tried else 1)
             has_rows |= world.had_rows
     assert has_rows, f"query {name} never has a row"
 

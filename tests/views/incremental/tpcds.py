@@ -41,20 +41,34 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What else than the usual a text needs to have rows. `numbers`: exactly how many there are of what keys name."""
+    """What else than the usual a text needs to have rows. `numbers`: exactly how many there are of what keys name.
+    `values`: of columns that it compares with sums."""
 
     rows_max: int = ROWS_MAX
     days: int = DAYS
     numbers: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
+_OF_ONE = {"_customer_sk": 1, "_order_number": 20, "_ticket_number": 20}
+_LITTLE = (Decimal("0.10"), Decimal("0.25"))
 SCALES: Mapping[str, Scale] = {
-    "4": Scale(40, days=2, numbers={"_customer_sk": 1, "_order_number": 20, "_ticket_number": 20}),
+    "4": Scale(
+        40,
+        days=2,
+        numbers=_OF_ONE,
+        values={f"{of}s_ext_{name}": _LITTLE for of in "scw" for name in ("wholesale_cost", "discount_amt")},
+    ),
     "6": Scale(60, days=3, numbers={"_customer_sk": 1, "_item_sk": 3, "_ticket_number": 30}),
     "8": Scale(60, days=2, numbers={"c_customer_sk": 40, "c_current_addr_sk": 2}),
     "23a": Scale(60, days=2, numbers={"_ticket_number": 12, "_item_sk": 2}),
     "23b": Scale(60, days=2, numbers={"_ticket_number": 12, "_item_sk": 2}),
-    "64": Scale(40, days=4, numbers={"_item_sk": 1, "_customer_sk": 1, "_order_number": 4, "_ticket_number": 20}),
+    "64": Scale(
+        40,
+        days=4,
+        numbers={**_OF_ONE, "_item_sk": 1, "_order_number": 4, "_demo_sk": 3, "_cdemo_sk": 3},
+        values={f"cr_{name}": _LITTLE for name in ("refunded_cash", "reversed_charge", "store_credit")},
+    ),
     "34": Scale(60, days=2, numbers={"_item_sk": 20, "_ticket_number": 1, "_customer_sk": 1}),
 }
 
@@ -182,7 +196,7 @@ def some_days(chance: random.Random, wanted: Asked, count: int) -> list[date]:
 def rows_for(name: str, chance: random.Random) -> Rows:
     """Rows for a text."""
     sql, scale = QUERIES[name], SCALES.get(name, Scale())
-    wanted = asked(sqlglot.parse_one(sql, read=Verbatim))
+    wanted = {**asked(sqlglot.parse_one(sql, read=Verbatim)), **{name: [of] for name, of in scale.values.items()}}
     numbers = {ending: chance.randint(*of) for ending, of in _NUMBERS.items()}
     return Rows(
         narrowed(wanted, chance),
