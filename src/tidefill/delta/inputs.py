@@ -33,6 +33,7 @@ from tidefill.spark.names import HIDDEN, quoted, table_at
 from tidefill.spark.session import Semantics, job_session
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
+NO_ROW_IDS = "Delta's own row ids do not do: its change feed has none, and to look for new ones reads every file."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ class Tables:
         detail = self.detail(table.location)
         frame = self.frame(table.location)
         if not table.key:
-            raise InvalidSetting("a key is missing", hint="Name the columns that identify a row: KEY (id).")
+            hint = "Name the columns that identify a row: KEY (id)."
+            raise InvalidSetting("a key is missing", detail=NO_ROW_IDS, hint=hint)
         for what, names in (("key", table.key), ("walk", table.walk)):
             if len(set(names)) < len(names):
                 raise InvalidSetting(f"the {what} names a column twice", detail=", ".join(names))

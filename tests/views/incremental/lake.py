@@ -75,10 +75,10 @@ class Lake:
         """The newest version of a view."""
         return int(self.spark.sql(f"DESCRIBE HISTORY delta.`{self._made(name)}` LIMIT 1").collect()[0]["version"])
 
-    def written_since(self, name: str, version: int) -> set[tuple[str, str]]:
-        """What a view's change feed says since then: the first column of each row, and how it changed."""
+    def written_since(self, name: str, version: int) -> set[str]:
+        """The first column of each row that a view's change feed has since then."""
         feed = self.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version + 1)
-        return {(str(row[0]), row["_change_type"]) for row in feed.load(self._made(name)).collect()}
+        return {str(row[0]) for row in feed.load(self._made(name)).collect()}
 
     def _made(self, name: str) -> str:
         return self.engine._inputs.live(name).location

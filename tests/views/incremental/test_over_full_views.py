@@ -62,7 +62,7 @@ def test_they_take_in_what_differs(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(f"UPDATE {table_at(str(tmp_path / 'a'))} SET x = 1000 WHERE g = 2")
     engine.run_once()
     expect_all(lake)
-    assert lake.written_since("by_group", before) <= {("2", "update_preimage"), ("2", "update_postimage")}
+    assert lake.written_since("by_group", before) <= {"2"}
     told = engine.execute("EXPLAIN CREATE MATERIALIZED VIEW v AS SELECT b.id, s.n FROM b JOIN by_group s ON b.y = s.g")
     notice = "by_group is computed at its own pace: it may show an earlier time than the other inputs"
     assert ("notice", notice) in told.rows

@@ -185,7 +185,7 @@ def _rows_that_are_looked_at_change_too(patch: pytest.MonkeyPatch) -> None:
     """They come with what the functions say of them without the rows before them."""
 
     def all_of_them(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr) -> exp.Select:
-        ends = query.args["from_"].this.name.endswith("over") and source.name.endswith(("first", "begin"))
+        ends = query.args["from_"].this.name.endswith("over") and source.name.endswith("place")
         return query if ends else texts.joined(query, source, kind, on)
 
     patch.setattr(tail, "joined", all_of_them)

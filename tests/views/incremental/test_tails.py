@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from tests.views.incremental.history import run
+from tests.views.incremental.sessions import SESSIONS
 from tests.views.incremental.tails import TAILS, some_tail
 from tests.views.incremental.test_plan_text import planned
 from tests.views.incremental.world import World, some_walks
@@ -80,6 +81,15 @@ def test_rows_before_the_first_changed_one_are_not_compared(connection: duckdb.D
     world.data["a"][(3,)] = (3, 0, 3, "a")
     world.step()
     assert sorted(world.target.values()) == [(1, 1), (2, 2), (3, 3), (5, 4), (8, 5)]
+
+
+@pytest.mark.parametrize("name", [*TAILS, *SESSIONS])
+def test_nothing_that_is_kept_has_an_order(name: str) -> None:
+    """Spark 4.2 fails over a cached frame that has one (key not found in InMemoryRelation.withOutput)."""
+    plan = planned({**TAILS, **SESSIONS}[name])
+    stages = plan.changes([scan.occurrence for scan in plan.scans]).stages
+    assert stages
+    assert not any(stage.query.args.get("order") for stage in stages)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -17,7 +17,7 @@ CALLED = {
     "cume_dist", "dense_rank", "exists", "explode", "filter", "first", "first_value", "grouping",
     "grouping_id", "lag", "last", "last_value", "lead", "listagg", "max", "max_by", "min", "mode", "nth_value",
     "ntile", "percent_rank", "percentile_approx", "posexplode", "rank", "row_number", "sequence",
-    "string_agg", "sum", "window",
+    "session_window", "string_agg", "sum", "timestamp_seconds", "window",
 }  # fmt: skip
 
 

@@ -369,6 +369,7 @@ def _of_first_rows(plan: ViewPlan, analyze: Analyze) -> ViewPlan:
         kinds = analyze(changes.statement.ending(query), plan.scans) if order else ()
         if not all(map(is_plain, kinds)):
             reason = "what it is ordered by cannot be kept in a hidden column"
+    plan = replace(plan, notices=(*plan.notices, *top.notices(plan.root)))
     if reason:
         return replace(plan, strategy=Strategy.TOP_ANEW, reason=reason)
     return replace(plan, root=root, strategy=Strategy.TOP, reason="")

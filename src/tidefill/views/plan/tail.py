@@ -32,6 +32,7 @@ from tidefill.views.relations.texts import (
     is_null,
     joined,
     not_,
+    number,
     plain,
     same,
     select,
@@ -141,8 +142,17 @@ def _first_changed(changes: Changes, child: Relation, order: Sequence[exp.Ordere
     """The step with the place in the order of the first row that changed, as it is or as it was."""
     step, names = changes.statement.step, _names(order)
     values = [(name, ordered.this) for name, ordered in zip(names, order, strict=True)]
-    changed = step("changed", select(values, table(changes.kept_delta(child))))
-    return step("first", first_rows(select(plain(names), table(changed)), _by(names, order), 1), stage=True)
+    return _first_of(changes, step("changed", select(values, table(changes.kept_delta(child)))), order)
+
+
+def _first_of(changes: Changes, places: str, order: Sequence[exp.Ordered]) -> str:
+    """The step with the first of these places, or with none if there are none. It is kept, and Spark fails over what is
+    kept and says that it has an order: so of the one row that is first the least values are asked for."""
+    step, names = changes.statement.step, _names(order)
+    first = step("first", first_rows(select(plain(names), table(places)), _by(names, order), 1))
+    least = [(name, exp.Min(this=col(name))) for name in names]
+    some = exp.GT(this=_count(), expression=number(0))
+    return step("place", select(least, table(first), having=some), stage=True)
 
 
 def _earlier(changes: Changes, child: Relation, order: Sequence[exp.Ordered], place: str, rows: int) -> str:
@@ -158,7 +168,7 @@ def _earlier(changes: Changes, child: Relation, order: Sequence[exp.Ordered], pl
     near = step("near", first_rows(select(plain(earlier), table(lower)), _by(earlier, order, backwards=True), rows))
     renamed = [(name, col(one)) for name, one in zip(names, earlier, strict=True)]
     either = step("either", stacked([select(plain(names), table(place)), select(renamed, table(near))]))
-    return step("begin", first_rows(select(plain(names), table(either)), _by(names, order), 1), stage=True)
+    return _first_of(changes, either, order)
 
 
 def _names(order: Sequence[exp.Ordered]) -> list[str]:

@@ -24,9 +24,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from tidefill.views.plan import sums
 from tidefill.views.plan.changes import Changes
 from tidefill.views.plan.shapes import is_simple
-from tidefill.views.relations.relations import Aggregate, Project, Relation, Top, Windowed, every
+from tidefill.views.relations.relations import Aggregate, Filter, Project, Relation, Top, Windowed, every
 from tidefill.views.relations.texts import (
     HIDDEN,
     WEIGHT,
@@ -45,6 +46,11 @@ from tidefill.views.relations.texts import (
     table,
 )
 
+BY_TWO_VIEWS = (
+    "Each step reads the rows of the groups that changed. A view of the groups alone keeps counts and sums; the first "
+    "rows over that view read only what changed."
+)
+
 _GOES, _HAD, _COUNT, _KEY = (f"{HIDDEN}{name}" for name in ("goes", "had", "count", "gone"))
 """Of a row: whether it goes; 1 if the view had it; how many candidates there are up to it. Then a column of keys."""
 
@@ -57,6 +63,15 @@ def why_anew(root: Project) -> str:
     if any(map(_looks_at_all, every(top.child))):
         return "a part of the query below LIMIT looks at all rows"
     return ""
+
+
+def notices(root: Project) -> tuple[str, ...]:
+    """What a person should know of the first of groups whose counts and sums a view of them alone would keep."""
+    part: Relation = top_of(root).child
+    while isinstance(part, Project | Filter):
+        part = part.child
+    adds_up = isinstance(part, Aggregate) and part.groups and not sums.kept_of(part.aggregates)[1]
+    return (BY_TWO_VIEWS,) if adds_up else ()
 
 
 def _looks_at_all(part: Relation) -> bool:
