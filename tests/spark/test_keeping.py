@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.shop import Shop
+from tidefill.delta.merging import merge_sql
 from tidefill.delta.target import DeltaTarget
 from tidefill.spark.keeping import Kept
 from tidefill.spark.session import CONCLUSIONS
@@ -38,19 +41,25 @@ def test_what_reads_no_input_is_planned_without_constraint_propagation(
     """For many columns Spark looks for them longer than for the rows. Where inputs are joined it needs them: the bounds
     of one are those of the other."""
     planned, merged = list[str | None](), list[str | None]()
-    plan, merge_sql = Kept.plan, DeltaTarget._merge_sql
+    plan, run_merge = Kept.plan, DeltaTarget._run_merge
+    sessions = list[SparkSession]()
 
     def spied_plan(self: Kept, frame: DataFrame) -> DataFrame:
         planned.append(frame.sparkSession.conf.get(CONCLUSIONS))
         return plan(self, frame)
 
-    def spied_merge_sql(self: DeltaTarget, *of_all: object, **named: object) -> str:
-        merged.append(self._spark.conf.get(CONCLUSIONS))
-        return merge_sql(self, *of_all, **named)  # type: ignore[arg-type]
+    def spied_run_merge(self: DeltaTarget, *of_all: Any, **named: Any) -> None:
+        sessions.append(self._spark)
+        run_merge(self, *of_all, **named)
+
+    def spied_merge_sql(*of_all: Any, **named: Any) -> str:
+        merged.append(sessions[-1].conf.get(CONCLUSIONS))
+        return merge_sql(*of_all, **named)
 
     monkeypatch.setattr("tidefill.delta.changed_keys.KEYS_MAX", 0)
     monkeypatch.setattr(Kept, "plan", spied_plan)
-    monkeypatch.setattr(DeltaTarget, "_merge_sql", spied_merge_sql)
+    monkeypatch.setattr(DeltaTarget, "_run_merge", spied_run_merge)
+    monkeypatch.setattr("tidefill.delta.target.merge_sql", spied_merge_sql)
     shop.make()
     shop.engine.register("events", location=shop.source, key="id")
     shop.engine.create_view("seen", query, chunk_rows=30)

@@ -311,8 +311,8 @@ class DeltaTarget:
                 self._write(rows, "overwrite", payload, {"replaceWhere": changed.named()})
 
     def _merge_by_key(self, write: Merge[DataFrame], payload: Payload) -> None:
+        kept = self._kept.keep_few(write.changes) if write.few else write.changes.cache()
         try:
-            kept = self._kept.keep_few(write.changes) if write.few else self._kept.plan(write.changes)
             keys = self._keys_of(kept)
             if self._others is not None:
                 self._others.refuse(kept, keys)
@@ -320,6 +320,7 @@ class DeltaTarget:
             if keys is None or not self._write_few(rows, keys, payload, exact=write.exact):
                 self._merge_many(replace(write, changes=kept), payload)
         finally:
+            kept.unpersist()
             self._kept.let_go()
 
     def _keys_of(self, changes: DataFrame) -> ChangedKeys | None:
