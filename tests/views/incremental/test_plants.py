@@ -65,7 +65,7 @@ def _any_changes_tell_by_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def _partitions_of_both_times(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changes, "_apart", lambda window: window)
+    patch.setattr(changes, "apart", lambda window: window)
 
 
 def _ties_of_those_that_changed_suffice(patch: pytest.MonkeyPatch) -> None:
