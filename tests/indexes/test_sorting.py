@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tidefill.errors import InvalidSetting
 from tidefill.indexes import sorting
 from tidefill.indexes.shape import Column, Shape
-from tidefill.indexes.sorting import Sort, between, chosen, cuts, entry_texts, ranges_for
+from tidefill.indexes.sorting import Sort, between, chosen, cuts, entry_texts, ranges_for, shares
 from tidefill.indexes.states import Method
 
 
@@ -52,6 +52,24 @@ def test_cuts_differ_and_rise(sampled: list[tuple[str | None, str | None]], rang
     assert set(found) <= set(sampled)
     places = [tuple(b"" if text is None else b"x" + text.encode() for text in one) for one in found]
     assert places == sorted(places)
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 99)), max_size=8), st.integers(0, 99))
+def test_halves_of_ranges_have_each_entry_once(wished: list[tuple[int, int]], key: int) -> None:
+    """Ranges 0 and 1 are cut again and again; `key` is an entry of range 1."""
+    halved, whole = list[tuple[int, sorting.Texts, int]](), {0, 1}
+    for at, place in wished:
+        number = sorted(whole)[at % len(whole)]
+        first = 2 + 2 * len(halved)
+        halved.append((number, (f"{place:02}",), first))
+        whole = (whole - {number}) | {first, first + 1}
+    found = shares([0, 1], halved[::-1])
+    assert set(found) == whole
+
+    def has(share: sorting.Share) -> bool:
+        return share.root == 1 and all((f"{key:02}" >= str(place[0])) is above for above, place in share.bounds)
+
+    assert sum(map(has, found.values())) == 1
 
 
 def test_values_travel_as_their_types_write_them() -> None:

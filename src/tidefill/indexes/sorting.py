@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -38,9 +39,10 @@ RANGES_MAX = 128
 SAMPLED = 100
 """Rows of the sample for each range: its size is then within some 20 % of the others'."""
 
-CUTS, STAGED, FILES, LOADED = "cuts", "staged", "files", "loaded"
+CUTS, STAGED, FILES, LOADED, HALVED = "cuts", "staged", "files", "loaded", "halved"
 """What the checkpoints of a fill through Spark are of. CUTS: where a range of the key ends (none: the last range).
-STAGED: the primary key up to which a chunk was read. FILES: the folder of a step's files. LOADED: a range."""
+STAGED: the primary key up to which a chunk was read. FILES: the folder of a step's files. LOADED: a range. HALVED: the
+place at which a range was cut in two that was too large, with the number of the first of its halves."""
 
 Texts: TypeAlias = tuple[str | None, ...]
 """Values of some columns as texts."""
@@ -155,6 +157,26 @@ def cuts(shape: Shape, sampled: Sequence[Texts], ranges: int) -> list[Texts]:
     ordered = sorted(set(sampled), key=lambda one: tuple(map(_place, kinds, one)))
     places = (len(ordered) * number // ranges for number in range(1, ranges))
     return list(dict.fromkeys(ordered[place] for place in places if place))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one task loads: of the range number `root`, the entries that lie below (False) or not below (True) each of
+    these places."""
+
+    root: int
+    bounds: tuple[tuple[bool, Texts], ...] = ()
+
+
+def shares(ranges: Sequence[int], halved: Sequence[tuple[int, Texts, int]]) -> dict[int, Share]:
+    """All shares by their numbers. `halved`: the number of a share, where it was cut, and the number of the half below;
+    the other half has the next number."""
+    found = {number: Share(number) for number in ranges}
+    for number, place, first in sorted(halved, key=lambda one: one[2]):
+        whole = found.pop(number)
+        for is_above in (False, True):
+            found[first + is_above] = Share(whole.root, (*whole.bounds, (is_above, place)))
+    return found
 
 
 def _place(kind: str, text: str | None) -> tuple[int, float, bytes]:

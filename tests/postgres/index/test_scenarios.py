@@ -14,7 +14,7 @@ from tidefill.errors import DuplicateKeys, NotYet, TidefillError, VerifyFailed
 from tidefill.indexes import bodies
 from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.next_action import FillChunk, Validate
-from tidefill.indexes.states import Method, State
+from tidefill.indexes.states import Body, Method, State
 from tidefill.ports.machine import Round, Step
 from tidefill.postgres.index import changes, filling, looking, removal
 from tidefill.postgres.index.machine import IndexMachine
@@ -262,6 +262,35 @@ def test_a_row_that_goes_after_the_scan_leaves_a_tombstone(
     index = indexed(NOTE, method=Method.INITPUT, columns=("{t}_key(v)",), setup=SCANNED)
     after_the_scan(index, "DELETE FROM {t} WHERE id = 6")
     assert index.differences() == ([] if holds else [("orphan", "(f,6,0,)")])
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["rule", "without"])
+def test_entries_are_removed_before_they_are_made(indexed: Make, holds: bool) -> None:  # Y4
+    """A statement that has begun under ABSENT calls that body at its end. No entry may be made meanwhile that it would
+    have to remove: so DELETE_ONLY comes first, and its barrier waits for the statement."""
+    index = indexed([(1, 0, "a")], method=Method.INITPUT)
+    index.run_to(State.DELETE_ONLY)
+
+    def has(body: Body) -> None:
+        control = index.session.control()
+        assert control is not None
+        changes.advance(index.session, control, control.state, body)
+
+    has(Body.ABSENT)
+    holder, writer = index.writer(), index.writer()
+    gone = "DELETE FROM {t} WHERE id = %s AND pg_advisory_xact_lock_shared(9)::text IS NOT NULL"
+    index.sql("INSERT INTO {t} (id, r, v) VALUES (2, 0, 'z')")
+    index.by(writer, gone, 2)  # its session knows the body now
+    holder.execute("SELECT pg_advisory_lock(9)")
+    with index.meanwhile(lambda: index.by(writer, gone, 1), holder.info.backend_pid) as said:
+        has(Body.DELETE_ONLY)
+        assert index.machine._held(index.session.control()), "the barrier"
+        if not holds:
+            has(Body.WRITE_AND_DELETE)
+        index.sql("UPDATE {t} SET v = 'b' WHERE id = 1")
+        holder.close()
+    assert said == ["ok"]
+    assert index.count(where="NOT dead") == (0 if holds else 1)
 
 
 def test_a_duplicate_that_comes_after_the_scan(indexed: Make) -> None:  # Y5

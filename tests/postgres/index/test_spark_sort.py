@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from tests.postgres.index.test_jobs import table as table
 from tests.postgres.index.test_scenarios import SCANNED
 from tidefill import connect
 from tidefill.engine.engine import Engine
-from tidefill.errors import DuplicateKeys, InvalidSetting, JobFailed, KeyUnindexable, NotYet, TidefillError
+from tidefill.errors import DuplicateKeys, Fenced, InvalidSetting, JobFailed, KeyUnindexable, NotYet, TidefillError
 from tidefill.indexes import sorting
 from tidefill.indexes.next_action import BuildKey, FillChunk, Merge
 from tidefill.indexes.shape import shape_to_text
@@ -142,6 +143,23 @@ def test_equal_keys_are_not_loaded_but_judged_by_the_merge(indexed: Make, throug
     index.sql("DELETE FROM {t} WHERE id IN (20, 21)")
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("sort", [Sort.SPARK, Sort.NONE])
+def test_entries_of_all_chunks_are_loaded_in_one_order(
+    indexed: Make, through: Callable[..., Through], sort: Sort
+) -> None:  # C10
+    """Keys of all chunks lie all over the key space. They come into the table in the order of the key."""
+    rows: Rows = [(number, number % 4, f"v{(number * 37) % 41:02}") for number in range(1, 41)]
+    index = indexed(rows, chunk_rows=8, tasks=2, through=through(sort=sort))
+    to_load(index)
+    index.settings = replace(index.settings, parallelism=1)
+    index.restart()
+    index.run_before(BuildKey)
+    keys = [key for (key,) in index.sql(f"SELECT k1 FROM {index.shape.entries} ORDER BY ctid")]
+    assert (keys == sorted(text for _, _, text in rows if text)) is (sort is Sort.SPARK)
+    assert len(checkpoints(index, LOADED)) > 1
+
+
 # A job.
 
 
@@ -239,6 +257,27 @@ def test_a_take_over_in_mid_stage_repeats_one_step(indexed: Make, through: Calla
     assert index.differences() == []
     assert checkpoints(index, FILES)[:4] == files
     assert len(checkpoints(index, FILES)) == 5
+
+
+@pytest.mark.full
+def test_a_runner_that_was_taken_over_notes_nothing(
+    indexed: Make, through: Callable[..., Through], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its sessions live on: it reads and writes files, but no checkpoint names them, and no range is loaded."""
+    monkeypatch.setattr(IndexSession, "end_older", lambda self: None)
+    index = indexed(ROWS, chunk_rows=10, tasks=2, through=through())
+    index.run_until(lambda index: index.truth.filled.chunks == 2)
+    for done in (lambda index: index.truth.filled.is_read, lambda index: index.truth.filled.is_done):
+        zombie, truth = index.machine, index.truth
+        plan = zombie.plan(index.job, truth, spark_runner.round_of_now())
+        index.restart()
+        before = {kind: checkpoints(index, kind) for kind in (STAGED, FILES, LOADED)}
+        with pytest.raises(Fenced):
+            zombie.execute(index.job, truth, plan)  # type: ignore[arg-type]
+        assert {kind: checkpoints(index, kind) for kind in before} == before
+        index.run_until(done)
+    index.run()
+    assert index.differences() == []
 
 
 @pytest.mark.full

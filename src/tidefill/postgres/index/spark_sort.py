@@ -11,8 +11,8 @@ of the table in between is not seen as an empty table.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -20,14 +20,16 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from tidefill.errors import Fenced, NotYet, TidefillError, Unavailable, Unexplained
+from tidefill.errors import Fenced, NotYet, RetryLater, TidefillError, Unavailable, Unexplained
 from tidefill.indexes.control import CONTROL, Control
 from tidefill.indexes.leaves import CHUNKS
 from tidefill.indexes.shape import Shape
 from tidefill.indexes.sorting import (
     CUTS,
     FILES,
+    HALVED,
     LOADED,
+    SAMPLED,
     STAGED,
     Sort,
     Texts,
@@ -38,6 +40,7 @@ from tidefill.indexes.sorting import (
     order_type,
     ranges_for,
     sample,
+    shares,
     text_name,
 )
 from tidefill.jobs.resources import Resource
@@ -61,6 +64,13 @@ APART = {"spark.sql.unionOutputPartitioning": "false"}
 
 PASSES = ("08", "25", "40", "53", "55", "57", "58")
 """Classes of SQLSTATE that pass if one tries again."""
+
+TOO_LARGE = ("53100", "53200", "53400", "54000", "57014", "25P04")
+"""What the server says if a transaction is too large for its disk, its memory, its limits or its time."""
+
+HALVED_ROWS_MIN = 10_000
+"""A range of fewer rows is not cut in two: it is not its size that it fails by. Parts of a range come before the next
+range, so a disk that stays full leaves some 25 of them, and then the job waits."""
 
 
 PART = "part"
@@ -102,12 +112,13 @@ class SparkSort:
         """What the checkpoints say."""
         found = _checkpoints(session)
         staged, loaded = found[STAGED], {number: rows for number, _, rows in found[LOADED]}
+        wanted = shares([number for number, _, _ in found[CUTS]], found[HALVED])
         upto = staged[-1][1] if staged else None
         is_read = bool(staged) and upto is None
-        left = tuple(number for number, _, _ in found[CUTS] if number not in loaded)
+        left = sorted(wanted.keys() - loaded.keys(), key=lambda number: (wanted[number].root, number))
         return Filled(
             len(staged), sum(rows for _, _, rows in staged), None if upto is None else tuple(upto),
-            is_read and not left, is_read=is_read, left=left, loaded=sum(loaded.values()),
+            is_read and not left, is_read=is_read, left=tuple(left), loaded=sum(loaded.values()),
         )  # fmt: skip
 
     # Filling.
@@ -115,11 +126,12 @@ class SparkSort:
     def fill(self, session: IndexSession, control: Control, done: Filled, rows: int, tasks: int) -> Filled:
         """Stage the next chunks of so many rows each, as many as tasks read at a time; or, when all are staged, load
         as many ranges."""
+        events: tuple[str, ...] = ()
         if done.is_read:
-            self._load(session, control, done.left[:tasks])
+            events = self._load(session, control, done.left[:tasks])
         else:
             stage([Part(self, session, control)], done, rows, tasks)
-        return self.filled(session)
+        return replace(self.filled(session), events=events)
 
     def ends(self, session: IndexSession, control: Control) -> list[Texts | None]:
         """Where each range ends, decided once: equal keys have to come into one range, whenever they are read."""
@@ -145,43 +157,97 @@ class SparkSort:
             return [None]
         return [*cuts(session.shape, sampled, ranges), None]
 
-    def _load(self, session: IndexSession, control: Control, ranges: Sequence[int]) -> None:
-        """One task loads one range. A range without rows reaches no task: its checkpoint is written here."""
+    def _load(self, session: IndexSession, control: Control, ranges: Sequence[int]) -> tuple[str, ...]:
+        """One task loads one range. A range without rows reaches no task: its checkpoint is written here. A range that
+        is too large is cut in two, which is told."""
         target = target_of(self.server, session, control, self.sort)
-        frames = self._frames(session, ranges)
-        with translated(), having_set(self.spark, APART):
-            if self._tasks_can_load(target):
-                rows = reduce(DataFrame.unionAll, frames).mapInArrow(copying.loads(target), copying.RESULT).collect()
-                found = [tuple(row) for row in rows]
-            else:
-                found = [
-                    one for frame in frames for one in copying.load_all(target, iter(frame.toArrow().to_batches()))
-                ]
-        for _, _, _, problem in found:
-            _check(session.shape, problem)
+        by_tasks = self._tasks_can_load(target)
+        try:
+            with translated(), having_set(self.spark, APART):
+                found = list(self._loaded(session, target, ranges, by_tasks=by_tasks))
+        except RetryLater as error:  # a task has ended without a word, or had no memory or disk
+            left = set(ranges) & set(self.filled(session).left)
+            return self._halve(session, control, left, error)
+        for number, _, _, problem in found:
+            if problem.startswith(TOO_LARGE):
+                return self._halve(session, control, {number}, _as_error(session.shape, problem))
+            if problem not in (copying.DONE, copying.SKIPPED):
+                raise _as_error(session.shape, problem)
         empty = set(ranges) - {number for number, _, _, _ in found}
         with session.transaction(control) as connection:
             for number in sorted(empty):
                 note(connection, session.shape, LOADED, number, None)
+        return ()
+
+    def _loaded(
+        self, session: IndexSession, target: copying.Target, ranges: Sequence[int], *, by_tasks: bool
+    ) -> Iterator[tuple[int, int, int, str]]:
+        """Of each range that has rows what `copying.load_all` says."""
+        frames = self._sorted(session, ranges)
+        if by_tasks:
+            for row in reduce(DataFrame.unionAll, frames).mapInArrow(copying.loads(target), copying.RESULT).collect():
+                yield row.range, row.rows, row.suspects, row.problem
+        else:
+            for frame in frames:
+                yield from copying.load_all(target, iter(frame.toArrow().to_batches()))
+
+    def _halve(
+        self, session: IndexSession, control: Control, failed: Collection[int], error: TidefillError
+    ) -> tuple[str, ...]:
+        """Cut the largest of these ranges in two, and say so; else raise the error by which they failed. A task that
+        still loads the whole range either has its checkpoint, or meets the one that is written here."""
+        try:
+            with translated():
+                sizes = {
+                    number: frame.count() for number, frame in zip(failed, self._entries(session, failed), strict=True)
+                }
+                largest = max(sizes, key=lambda number: sizes[number], default=-1)
+                if sizes.get(largest, 0) < HALVED_ROWS_MIN:
+                    raise error
+                (entries,) = self._entries(session, [largest])
+                some = entries.select(*session.shape.identity).orderBy(f.rand()).limit(2 * SAMPLED).collect()
+        except RetryLater:
+            raise error from None
+        place = cuts(session.shape, [tuple(row) for row in some], 2)
+        if not place:
+            raise error  # all entries have one key
+        found = _checkpoints(session)
+        with session.transaction(control) as connection:
+            note(connection, session.shape, LOADED, largest, None)
+            first = len(found[CUTS]) + 2 * len(found[HALVED])
+            note(connection, session.shape, HALVED, largest, place[0], first)
+        return (f"a range of {sizes[largest]:,} entries was cut in two: {error.fact}: {error.detail}",)
 
     def _tasks_can_load(self, target: copying.Target) -> bool:
         if self._tasks_load is None:
             self._tasks_load = attempt(self.spark, target.login) == copying.DONE
         return self._tasks_load
 
-    def _frames(self, session: IndexSession, ranges: Sequence[int]) -> list[DataFrame]:
+    def _sorted(self, session: IndexSession, ranges: Sequence[int]) -> list[DataFrame]:
         """Of each range its entries, sorted, in one partition."""
-        shape, stored = session.shape, _stored(session.shape)
-        folders = [f"{self.folder}/{name}" for _, (name,), _ in _checkpoints(session)[FILES]]
+        shape = session.shape
+        order = _ordered(shape, {name: f.col(name) for name in shape.identity}) + [f.col(name) for name in shape.p]
+        of_each = [frame.coalesce(1) for frame in self._entries(session, ranges)]
+        return of_each if self.sort is Sort.NONE else [one.sortWithinPartitions(*order) for one in of_each]
+
+    def _entries(self, session: IndexSession, ranges: Collection[int]) -> list[DataFrame]:
+        """Of each range its entries, from all files that a checkpoint names."""
+        shape, stored, found = session.shape, _stored(session.shape), _checkpoints(session)
+        folders = [f"{self.folder}/{name}" for _, (name,), _ in found[FILES]]
+        wanted = shares([number for number, _, _ in found[CUTS]], found[HALVED])
         texts = "".join(f"{name} string, " for name in (*stored.values(), STAGED_FOLDER.rstrip("=")))
         schema = f"{texts}{PART} int, {copying.RANGE} int"
-        columns = [f.col(place).alias(name) for name, place in stored.items()]
-        order = _ordered(shape, {name: f.col(name) for name in shape.identity}) + [f.col(name) for name in shape.p]
-        with translated():
-            staged = self.spark.read.schema(schema).option("basePath", self.folder).parquet(*folders)
-            entries = staged.where(f.col(PART) == self.part).select(*columns, copying.RANGE)
-            of_each = [entries.where(f.col(copying.RANGE) == number).coalesce(1) for number in ranges]
-            return of_each if self.sort is Sort.NONE else [one.sortWithinPartitions(*order) for one in of_each]
+        columns = {name: f.col(place) for name, place in stored.items()}
+        staged = self.spark.read.schema(schema).option("basePath", self.folder).parquet(*folders)
+        entries, frames = staged.where(f.col(PART) == self.part), list[DataFrame]()
+        for number in ranges:
+            one = entries.where(f.col(copying.RANGE) == wanted[number].root)
+            for is_above, place in wanted[number].bounds:
+                below = f.coalesce(_compared(shape, columns) < _placed(shape, place), f.lit(False))
+                one = one.where(~below if is_above else below)
+            named = [column.alias(name) for name, column in columns.items()]
+            frames.append(one.select(*named, f.lit(number).cast("int").alias(copying.RANGE)))
+        return frames
 
 
 def attempt(spark: SparkSession, login: copying.Login) -> str:
@@ -331,8 +397,7 @@ def _range(sort: Sort, shape: Shape, columns: Mapping[str, Column], ends: Sequen
     if sort is Sort.NONE:
         return f.pmod(f.hash(*(columns[name] for name in shape.p)), f.lit(len(ends))).cast("int")
     key = _compared(shape, columns)
-    texts = [[f.lit(text).cast("string") for text in end] for end in ends if end is not None]
-    places = [_compared(shape, dict(zip(shape.identity, end, strict=True))) for end in texts]
+    places = [_placed(shape, end) for end in ends if end is not None]
 
     def among(first: int, last: int) -> Column:
         if first == last:
@@ -346,6 +411,12 @@ def _range(sort: Sort, shape: Shape, columns: Mapping[str, Column], ends: Sequen
 def _compared(shape: Shape, columns: Mapping[str, Column]) -> Column:
     ordered = enumerate(_ordered(shape, columns))
     return f.struct(*(column.alias(f"o{number}") for number, column in ordered))
+
+
+def _placed(shape: Shape, place: Texts) -> Column:
+    """A place in the order of entries, as `_compared` gives that of an entry."""
+    texts = [f.lit(text).cast("string") for text in place]
+    return _compared(shape, dict(zip(shape.identity, texts, strict=True)))
 
 
 def _ordered(shape: Shape, columns: Mapping[str, Column]) -> list[Column]:
@@ -363,7 +434,7 @@ def _ordered(shape: Shape, columns: Mapping[str, Column]) -> list[Column]:
 def _checkpoints(session: IndexSession) -> dict[str, list[Any]]:
     """The rows of each kind: number, texts, rows."""
     shape = session.shape
-    found: dict[str, list[Any]] = {kind: [] for kind in (CUTS, STAGED, FILES, LOADED)}
+    found: dict[str, list[Any]] = {kind: [] for kind in (CUTS, STAGED, FILES, LOADED, HALVED)}
     ids = [checkpoints_id(shape, kind) for kind in found]
     query = f"SELECT id, chunk, upto, rows FROM {CHUNKS} WHERE id = ANY (%s) ORDER BY id, chunk"
     for name, *row in session.all(query, (ids,)):
@@ -371,11 +442,9 @@ def _checkpoints(session: IndexSession) -> dict[str, list[Any]]:
     return found
 
 
-def _check(shape: Shape, problem: str) -> None:
-    """Raise what a task met."""
-    if problem in (copying.DONE, copying.SKIPPED):
-        return
+def _as_error(shape: Shape, problem: str) -> TidefillError:
+    """What a task met."""
     if problem == copying.FENCED:
-        raise Fenced(f"another runner has taken the index {shape.name} over")
+        return Fenced(f"another runner has taken the index {shape.name} over")
     fact = f"a range of the index {shape.name} could not be loaded"
-    raise (Unavailable if problem.startswith(PASSES) else Unexplained)(fact, detail=problem)
+    return (Unavailable if problem.startswith(PASSES) else Unexplained)(fact, detail=problem)
