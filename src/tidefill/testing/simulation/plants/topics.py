@@ -139,7 +139,7 @@ OF_TOPICS = (
     _plant(
         "bound-read-twice",
         "the message at the bound of two chunks is read by both",
-        ("I1 covered",), 0,
+        ("I1 covered",), 3,
         (spans, "spans_in", _with_the_bound),
     ),
     _plant(

@@ -41,9 +41,9 @@ def produce(sim: OfTopic, number: int) -> None:
 
 
 def expire_old(sim: OfTopic) -> None:
-    """What a partition has too much of, unless the topic only compacts."""
+    """What a partition has too much of."""
     for partition, log in enumerate(sim.topic.logs):
-        if log.high - log.earliest > MESSAGES_MAX and "delete" in sim.topic.policy:
+        if log.high - log.earliest > MESSAGES_MAX:
             _expire(sim, partition, log.high - MESSAGES_MAX)
 
 
