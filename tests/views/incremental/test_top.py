@@ -317,7 +317,11 @@ REFUSED: list[tuple[str, type[TidefillError], str]] = [
     ("SELECT struct(g AS x) AS v FROM a ORDER BY v.x LIMIT 3", UnsupportedQuery, "two meanings"),
     ("SELECT g FROM a GROUP BY g ORDER BY x LIMIT 3", BadSql, "neither in GROUP BY"),
     ("SELECT id FROM a ORDER BY (SELECT max(y) FROM b) LIMIT 3", UnsupportedQuery, "a subquery stands where"),
-    ("SELECT id FROM a WHERE g > (SELECT max(y) FROM b WHERE aid = a.id ORDER BY 1 LIMIT 1)", UnsupportedQuery, "LIMIT"),
+    (
+        "SELECT id FROM a WHERE g > (SELECT max(y) FROM b WHERE aid = a.id ORDER BY 1 LIMIT 1)",
+        UnsupportedQuery,
+        "LIMIT",
+    ),
     (
         "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.aid = a.id ORDER BY y LIMIT 3)",
         UnsupportedQuery,
