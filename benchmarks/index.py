@@ -1,6 +1,7 @@
 """A global unique index over a partitioned table under writers, by both methods and all ways to sort, against what
 PostgreSQL offers itself: CREATE UNIQUE INDEX CONCURRENTLY over a copy that is not partitioned; and against the way by
-hand (a trigger, then INSERT ... SELECT). Spark is up before anything is measured.
+hand (a trigger, then INSERT ... SELECT). Spark is up before anything is measured. The page is written after
+each round.
 
     make bench-index              # ROWS=2000000,10000000 WRITES_PER_S=300 ROUNDS=3 WAYS="sort = spark,initput"
 """
@@ -33,16 +34,15 @@ WRITES_PER_S = int(os.environ.get("WRITES_PER_S", "300"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 ONLY = [text for text in os.environ.get("WAYS", "").split(",") if text]
 PARTITIONS = 8
-BEFORE_S = 5.0
+BEFORE_S = AFTER_S = 5.0
 LOOKUPS = 200
 RESULTS = Path(__file__).parent / "RESULTS-index.md"
 ROW = "n, mod(n, 8)::int, 'user' || md5(n::text), mod(n, 1000)"
 HEAD = (
     "rows", "way", "seconds", "ratio", "fill and key / merge / validation", "CPU-s of the server", "ratio",
-    "before validation", "ratio", "log, MB", "size, MB", "writers before", "writers during", "lookup, ms",
+    "before validation", "ratio", "log, MB", "entries / indexes, MB", "writers before", "during", "after", "lookup, ms",
 )  # fmt: skip
 SAMPLE_S = 0.1
-FILLED, MERGED = "BACKFILLING -> ", "MERGING -> VALIDATING"
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "maintenance_work_mem": "256MB"}
 
 
@@ -114,7 +114,8 @@ class Cpu(threading.Thread):
 class Measured:
     """One way to an index. `parts`: seconds of fill and key, of merge, and of validation, if they are known.
     `server_s`: seconds of a core of the server; `built_s`: of them before the validation; `wal`: bytes of its log;
-    `size`: of entries and key; `before`, `during`: how long the writers' transactions took."""
+    `size`: bytes of the entries, and of their indexes; `before`, `during`, `after`: how long the writers' transactions
+    took."""
 
     way: str
     rows: int
@@ -123,9 +124,10 @@ class Measured:
     server_s: float
     built_s: float
     wal: int
-    size: int
+    size: tuple[int, int]
     before: Latency
     during: Latency
+    after: Latency
     lookup_ms: float = 0.0
 
 
@@ -177,38 +179,51 @@ Build = Callable[[LocalPostgres, psycopg.Connection[Any], Engine], str]
 """Makes the index, and returns the query of its size."""
 
 
-def measure(way: str, server: LocalPostgres, engine: Engine, rows: int, build: Build, *, partitioned: bool) -> Measured:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One of those that are measured."""
+
+    name: str
+    build: Build
+    partitioned: bool = True
+
+
+def measure(way: Way, server: LocalPostgres, engine: Engine, rows: int) -> Measured:
     """Make the table, have it written, build the index."""
     with psycopg.connect(server.url(), autocommit=True) as shop:
-        make_table(shop, rows, partitioned=partitioned)
+        make_table(shop, rows, partitioned=way.partitioned)
         with writing(server, rows) as writer:
             time.sleep(BEFORE_S)
             before = writer.since_last()
             cpu = Cpu(server)
             cpu.start()
             wal, began_s = wal_position(shop), time.time()
-            size = build(server, shop, engine)
+            size = way.build(server, shop, engine)
             ended_s, during = time.time(), writer.since_last()
             cpu.stop()
             wal = wal_position(shop) - wal
-        found = shop.execute(size).fetchone()
-        lookup_ms = lookup(shop, rows) if way.startswith("tidefill") else 0.0
+            time.sleep(AFTER_S)
+            after = writer.since_last()
+        heap, indexes = shop.execute(size).fetchone() or (0, 0)
+        lookup_ms = lookup(shop, rows) if way.name.startswith("tidefill") else 0.0
         times = [began_s, *turned(engine), ended_s]
-        parts = tuple(after - before for before, after in pairwise(times)) if len(times) == 4 else ()
+        parts = tuple(after_s - before_s for before_s, after_s in pairwise(times)) if len(times) == 4 else ()
         built_s = cpu.upto(times[-2] if parts else ended_s)
         for job in engine.jobs():
             job.drop()
         engine.run_once()
-        bytes_of = int(found[0]) if found else 0
         return Measured(
-            way, rows, ended_s - began_s, parts, cpu.upto(ended_s), built_s, wal, bytes_of, before, during, lookup_ms
-        )
+            way.name, rows, ended_s - began_s, parts, cpu.upto(ended_s), built_s, wal, (int(heap), int(indexes)),
+            before, during, after, lookup_ms,
+        )  # fmt: skip
 
 
 def turned(engine: Engine) -> list[float]:
-    """When the job had filled all entries and built their key, and when it began to validate them."""
+    """When the job had filled all entries and built their key, and when it began to validate them: at once, if nothing
+    was logged."""
     events = [event for job in engine.jobs() for event in job.events()]
-    return [at_s for words in (FILLED, MERGED) for at_s, text in events if text.startswith(words)][:2]
+    filled = [at_s for at_s, text in events if text.startswith("BACKFILLING -> ")]
+    return [*filled[:1], *[at_s for at_s, text in events if text.endswith("-> VALIDATING")][:1]]
 
 
 def lookup(shop: psycopg.Connection[Any], rows: int) -> float:
@@ -227,7 +242,8 @@ def by_tidefill(method: str, sort: str) -> Build:
     def build(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine) -> str:
         engine.create_index("by_email", "shop.orders", "email", unique=True, method=method, sort=sort).wait(3600)
         return (
-            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "SELECT sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid)) "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE n.nspname = 'tidefill' AND c.relkind = 'r' AND c.relname LIKE 'ix%'"
         )
 
@@ -237,7 +253,7 @@ def by_tidefill(method: str, sort: str) -> Build:
 def concurrently(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine) -> str:
     """What PostgreSQL offers for a table that is not partitioned."""
     shop.execute("CREATE UNIQUE INDEX CONCURRENTLY by_email ON orders (email)")
-    return "SELECT pg_total_relation_size('by_email')"
+    return "SELECT 0, pg_total_relation_size('by_email')"
 
 
 def by_hand(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine) -> str:
@@ -254,36 +270,36 @@ def by_hand(server: LocalPostgres, shop: psycopg.Connection[Any], engine: Engine
         "CREATE TRIGGER by_hand AFTER INSERT OR UPDATE OR DELETE ON orders FOR EACH ROW EXECUTE FUNCTION by_hand()"
     )
     shop.execute("INSERT INTO by_hand SELECT email, id, region FROM orders ON CONFLICT DO NOTHING")
-    return "SELECT pg_total_relation_size('by_hand')"
+    return "SELECT pg_table_size('by_hand'), pg_indexes_size('by_hand')"
 
 
-WAYS: tuple[tuple[str, Build, bool], ...] = (
-    ("CREATE UNIQUE INDEX CONCURRENTLY, no partitions", concurrently, False),
-    ("tidefill, bulk, sort = server", by_tidefill("bulk", "server"), True),
-    ("tidefill, bulk, sort = spark", by_tidefill("bulk", "spark"), True),
-    ("tidefill, bulk, sort = none", by_tidefill("bulk", "none"), True),
-    ("tidefill, initput, sorted batches", by_tidefill("initput", "server"), True),
-    ("tidefill, initput, sort = none", by_tidefill("initput", "none"), True),
-    ("by hand: trigger, INSERT ... SELECT", by_hand, True),
+BASE = "CREATE UNIQUE INDEX CONCURRENTLY, no partitions"
+WAYS = (
+    Way(BASE, concurrently, partitioned=False),
+    Way("tidefill, bulk, sort = server", by_tidefill("bulk", "server")),
+    Way("tidefill, bulk, sort = spark", by_tidefill("bulk", "spark")),
+    Way("tidefill, bulk, sort = none", by_tidefill("bulk", "none")),
+    Way("tidefill, initput, sorted batches", by_tidefill("initput", "server")),
+    Way("tidefill, initput, sort = none", by_tidefill("initput", "none")),
+    Way("by hand: trigger, INSERT ... SELECT", by_hand),
 )
 
 
 def page(found: list[Measured]) -> str:
-    """The results as Markdown: medians of the rounds, and ratios to CONCURRENTLY of the same run."""
+    """The results so far as Markdown: medians of the rounds, and ratios to CONCURRENTLY of the same run."""
     lines = [
         "# A global unique index under writers", "",
         f"{PARTITIONS} partitions, {WRITES_PER_S} updates of one key per second, medians of {ROUNDS} rounds; "
-        f"PostgreSQL on {os.cpu_count()} cores, {platform.machine()}. Writers: p50 / p99 / longest, in ms. "
-        f"Made by `make bench-index`.", "",
+        f"PostgreSQL on {os.cpu_count()} cores, {platform.machine()}. Writers: p50 / p99 / longest, in ms. Ratios are "
+        f"to CONCURRENTLY of the same run. Made by `make bench-index`.", "",
         f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}",
     ]  # fmt: skip
     for rows in ROWS:
-        base = [one for one in found if one.rows == rows and one.way == WAYS[0][0]]
-        for way, _, _ in WAYS:
-            mine = [one for one in found if one.rows == rows and one.way == way]
-            if not mine:
-                continue
-            lines.append(line(mine, base))
+        base = [one for one in found if one.rows == rows and one.way == BASE]
+        for way in WAYS:
+            mine = [one for one in found if one.rows == rows and one.way == way.name]
+            if mine:
+                lines.append(line(mine, base))
     return "\n".join([*lines, ""])
 
 
@@ -295,10 +311,11 @@ def line(mine: list[Measured], base: list[Measured]) -> str:
     middle = sorted(mine, key=lambda one: one.s)[len(mine) // 2]
     parts = " / ".join(f"{part:.1f}" for part in middle.parts)
     look = f"{middle.lookup_ms:.2f}" if middle.lookup_ms else ""
+    size = " / ".join(f"{part / 1e6:,.0f}" for part in middle.size)
     return (
         f"| {middle.rows:,} | {middle.way} | {s:.1f} | {s / base_s:.1f} | {parts} | "
         f"{cpu:.1f} | {cpu / max(base_cpu, 0.01):.1f} | {built:.1f} | {built / max(base_cpu, 0.01):.1f} | "
-        f"{middle.wal / 1e6:,.0f} | {middle.size / 1e6:,.0f} | {middle.before} | {middle.during} | {look} |"
+        f"{middle.wal / 1e6:,.0f} | {size} | {middle.before} | {middle.during} | {middle.after} | {look} |"
     )
 
 
@@ -323,14 +340,13 @@ def main() -> None:
         warm_up(server, engine)
         for rows in ROWS:
             for number in range(ROUNDS):
-                for way, build, partitioned in WAYS:
-                    if ONLY and way != WAYS[0][0] and not any(word in way for word in ONLY):
+                for way in WAYS:
+                    if ONLY and way.name != BASE and not any(word in way.name for word in ONLY):
                         continue
-                    found.append(measure(way, server, engine, rows, build, partitioned=partitioned))
-                    print(f"round {number + 1}: {found[-1].way}, {rows:,} rows: {found[-1].s:.1f} s", flush=True)
-    text = page(found)
-    RESULTS.write_text(text, encoding="utf-8")
-    print(text)
+                    found.append(measure(way, server, engine, rows))
+                    print(f"round {number + 1}: {way.name}, {rows:,} rows: {found[-1].s:.1f} s", flush=True)
+                RESULTS.write_text(page(found), encoding="utf-8")
+    print(page(found))
 
 
 if __name__ == "__main__":
