@@ -57,12 +57,13 @@ def test_a_topic_is_filled_under_a_producer_followed_and_dropped(stream: Stream,
     assert (row.page, row.at.astimezone(UTC)) == ("page 7", datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
     assert job.verify().differences == ()
     assert job.status().lag_versions == 0
-    (group,) = stream.kafka.groups()
+    mine = f"tidefill-{job.id}-"
+    (group,) = stream.kafka.server.groups(mine)
     assert group == f"tidefill-{job.id}-1"
     view.drop()
     job.drop()
     job.wait(60, gone=True)
-    assert stream.kafka.groups() == []
+    assert stream.kafka.server.groups(mine) == []
     assert list((stream.folder / "lake").iterdir()) == []
 
 
