@@ -99,7 +99,7 @@ OF_REPLACING = (
         "live-in-spite-of-a-wish",
         "a view goes live though it was asked for another query meanwhile, and forgets that",
         ("I1 covered",),
-        1,
+        200,
         ((generations, "went_live", _live_in_spite_of_wishes),),
     ),
     Plant(
