@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ListConsumerGroupsResult
 
-from tidefill.errors import NotOurs
+from tidefill.errors import NotOurs, Unavailable
 from tidefill.jobs.lifecycle import Life
 from tidefill.jobs.resources import Resource
 from tidefill.jobs.row import Job
 from tidefill.kafka.connections import Topics
+from tidefill.kafka.server import KafkaServer
 
 
 class Groups:
@@ -51,3 +55,23 @@ def test_a_group_of_somebody_else_is_left(groups: Groups) -> None:
     with pytest.raises(NotOurs):
         remove(Life.DROPPED, name="events/tidefill-j10-1")
     assert len(groups.left) == 4
+
+
+class StartingBroker:
+    """Has not read yet which groups there are. The client hands out what it has, with an error beside it."""
+
+    def list_consumer_groups(self, request_timeout: float) -> Future[ListConsumerGroupsResult]:
+        told: Future[ListConsumerGroupsResult] = Future()
+        error = KafkaException(KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
+        told.set_result(ListConsumerGroupsResult(valid=[], errors=[error]))
+        return told
+
+
+def test_a_list_of_groups_that_may_lack_some_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # R26
+    server = KafkaServer("events", {})
+    monkeypatch.setattr(server, "_admin", StartingBroker())
+    with pytest.raises(Unavailable):
+        server.groups("tidefill-")
+    with pytest.raises(Unavailable):
+        server.remove_group("tidefill-j1-1")

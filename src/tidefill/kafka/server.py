@@ -172,9 +172,12 @@ class KafkaServer:
             raise Unavailable(f"the group {group} is still there")
 
     def groups(self, prefix: str) -> list[str]:
-        """The groups whose names begin like this."""
+        """The groups whose names begin like this. Unavailable while a broker does not say which groups it has: one that
+        was just started reads that first."""
         with translated(f"the cluster of {self.name}"):
             found = self._admin.list_consumer_groups(request_timeout=ANSWER_S).result()
+            if found.errors:
+                raise found.errors[0]
             return sorted(each.group_id for each in found.valid if each.group_id.startswith(prefix))
 
 
