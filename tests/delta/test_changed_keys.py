@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tests.spark.test_coverage_column import POOLS, WALKS, a_key, frame_of
@@ -20,6 +20,7 @@ from tidefill.delta.target import DeltaTarget
 from tidefill.errors import KeyNotUnique
 from tidefill.ports.frames import Append, Merge
 from tidefill.spark.coverage import collectable, key_of, key_types
+from tidefill.spark.keeping import Kept
 from tidefill.spark.names import MARK
 from tidefill.spark.session import job_session
 
@@ -100,3 +101,27 @@ def test_changes_that_come_to_nothing_are_written_whatever_the_key(spark: SparkS
     (*_, last) = target.log()
     assert last.payload is not None
     assert (last.payload.commit_uuid, last.counts) == ("second", Counts())
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_only_changes_that_are_known_to_be_light_are_brought_to_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exact: bool
+) -> None:
+    """Ten thousand messages of a megabyte are few, but not light."""
+    brought = list[DataFrame]()
+    keep_few = Kept.keep_few
+
+    def spied(self: Kept, frame: DataFrame) -> DataFrame:
+        brought.append(frame)
+        return keep_few(self, frame)
+
+    monkeypatch.setattr(Kept, "keep_few", spied)
+    rows = spark.range(3).selectExpr("id", "id AS v")
+    target = DeltaTarget(spark, str(tmp_path / "target"), rows.schema, ["id"], "light")
+    target.commit(Append(rows), Payload(initial(1), "generation", "first", NO_TABLE))
+    changes = rows.where("id < 2").selectExpr("id", "v + 1 AS v", f"'U' AS {MARK}")
+    write = Merge(changes, exact=exact, few=True, read=True)
+    target.commit(write, Payload(replace(initial(1), step=2), "generation", "second", 0))
+    assert bool(brought) is exact
+    found = spark.read.format("delta").load(str(tmp_path / "target")).orderBy("id").collect()
+    assert [tuple(row) for row in found] == [(0, 1), (1, 2), (2, 2)]

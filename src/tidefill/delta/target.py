@@ -311,12 +311,14 @@ class DeltaTarget:
                 self._write(rows, "overwrite", payload, {"replaceWhere": changed.named()})
 
     def _merge_by_key(self, write: Merge[DataFrame], payload: Payload) -> None:
-        kept = self._kept.keep_few(write.changes) if write.few else write.changes.cache()
+        """Where marks are exact, few changes are light too. Others may be few and large: rows of a server, messages."""
+        light = write.few and write.exact
+        kept = self._kept.keep_few(write.changes) if light else write.changes.cache()
         try:
             keys = self._keys_of(kept)
             if self._others is not None:
                 self._others.refuse(kept, keys)
-            rows = kept.coalesce(1) if write.few else kept  # constants are spread over all cores
+            rows = kept.coalesce(1) if light else kept  # constants are spread over all cores
             if keys is None or not self._write_few(rows, keys, payload, exact=write.exact):
                 self._merge_many(replace(write, changes=kept), payload)
         finally:
