@@ -1,4 +1,5 @@
-"""The driver of a real cluster: an index is filled while an executor is killed in the middle of a load. Prints `equal`.
+"""The driver of a real cluster: an index is filled while an executor is killed in the middle of a read, and another in
+the middle of a load. Prints `equal`.
 
 Arguments: the master's URL, a folder, a port of its own, the URL of a server, a table there.
 """
@@ -14,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 120.0
-RANGES = 5
+RANGES, STEPS = 5, 3
+KEY = """
+CREATE FUNCTION slow_key (text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+IF $1 IN ('u450', 'u650') THEN PERFORM pg_advisory_lock_shared(9); PERFORM pg_advisory_unlock_shared(9); END IF;
+RETURN $1; END $$
+"""
+"""The key of a row in each chunk of the second step is computed only when nobody holds the lock."""
 
 
 def executors(port: str) -> list[int]:
@@ -49,24 +56,23 @@ def main(master: str, place: str, port: str, url: str, table: str) -> None:
         connect(spark, folder / "lake", folder / "store", {"shop": url}) as engine,
     ):
         shop.execute(f"ANALYZE {table}")
-        job = engine.create_index("ix", f"shop.{table}", "email", unique=True, sort="spark", parallelism=2)
+        shop.execute(KEY)
+        by_spark: dict[str, Any] = {"sort": "spark", "parallelism": 2, "chunk_rows": 200}
+        job = engine.create_index("ix", f"shop.{table}", "slow_key(email)", unique=True, **by_spark)
+        while checkpoints(shop, "files") < 1:
+            turns(engine, 1)
+        read = noted(shop, "files")
+        killed_in_a_turn(engine, shop, url, port, "SELECT pg_advisory_xact_lock(9)")
         while checkpoints(shop, "loaded") < 2:
             turns(engine, 1)
+        assert noted(shop, "files")[:1] == read, "a step that was read was read again"
+        assert checkpoints(shop, "files") == STEPS
         (entries,) = shop.execute("SELECT 'tidefill.' || id FROM tidefill.indexes").fetchone() or ("",)
-        loaded = noted(shop)
-        holder = psycopg.connect(url)
-        holder.execute(f"LOCK TABLE {entries} IN SHARE MODE")
-        thread = threading.Thread(target=lambda: turns(engine, 1))
-        thread.start()
-        until(lambda: waiting(shop, holder.info.backend_pid) == 2)
-        workers = executors(port)
-        assert len(workers) == 2, workers
-        os.kill(workers[0], signal.SIGKILL)
-        holder.commit()
-        thread.join()
+        loaded = noted(shop, "loaded")
+        killed_in_a_turn(engine, shop, url, port, f"LOCK TABLE {entries} IN SHARE MODE")
         job.wait(PATIENCE_S)
-        assert noted(shop)[:2] == loaded, "a range that was loaded was loaded again"
-        assert checkpoints(shop, "loaded") == RANGES, noted(shop)
+        assert noted(shop, "loaded")[:2] == loaded, "a range that was loaded was loaded again"
+        assert checkpoints(shop, "loaded") == RANGES, noted(shop, "loaded")
         assert (job.verify().rows, job.verify().differences) == (1000, ())
         job.drop()
         engine.run_once()
@@ -81,10 +87,26 @@ def checkpoints(shop: Any, kind: str) -> int:
     return int(shop.execute(query, (f"%/{kind}",)).fetchone()[0])
 
 
-def noted(shop: Any) -> list[Any]:
-    """The ranges that are loaded, each with the transaction that did it."""
-    query = "SELECT chunk, rows, xmin::text FROM tidefill.index_chunks WHERE id LIKE '%/loaded' ORDER BY 1"
-    return list(shop.execute(query).fetchall())
+def noted(shop: Any, kind: str) -> list[Any]:
+    """The checkpoints of that kind, each with the transaction that wrote it."""
+    query = "SELECT chunk, upto, rows, xmin::text FROM tidefill.index_chunks WHERE id LIKE %s ORDER BY 1"
+    return list(shop.execute(query, (f"%/{kind}",)).fetchall())
+
+
+def killed_in_a_turn(engine: Any, shop: Any, url: str, port: str, lock: str) -> None:
+    """Take a turn whose tasks wait for that lock, and kill an executor as soon as both do."""
+    import psycopg
+
+    from tidefill.testing.turns import turns
+
+    until(lambda: len(executors(port)) == 2)
+    with psycopg.connect(url) as holder:
+        holder.execute(lock.encode())
+        thread = threading.Thread(target=lambda: turns(engine, 1))
+        thread.start()
+        until(lambda: waiting(shop, holder.info.backend_pid) == 2)
+        os.kill(executors(port)[0], signal.SIGKILL)
+    thread.join()
 
 
 def waiting(shop: Any, pid: int) -> int:

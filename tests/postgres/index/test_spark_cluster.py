@@ -1,4 +1,5 @@
-"""An index is filled through a real cluster of two workers, and one of them is killed in the middle of a load."""
+"""An index is filled through a real cluster of two workers; one of them is killed in the middle of a read, and one in
+the middle of a load."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.full
-def test_a_worker_that_is_killed_repeats_its_range_alone(postgres: Postgres, table: str, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_repeats_its_share_alone(postgres: Postgres, table: str, tmp_path: Path) -> None:
     logs, port, web = tmp_path / "logs", str(free_port()), str(free_port())
     logs.mkdir()
     url = f"spark://127.0.0.1:{port}"
