@@ -56,10 +56,6 @@ class NewestReader:
         """What the newest messages are, wherever their keys lie."""
         return self.newest(spans, [Range(None, None)])
 
-    def came(self, spans: Sequence[Span]) -> DataFrame:
-        """With a weight."""
-        return weighted(self.read(spans), 1)
-
     def newest(self, spans: Sequence[Span], ranges: Sequence[Range]) -> DataFrame:
         """Without tombstones."""
         with translated():

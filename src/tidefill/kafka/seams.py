@@ -20,8 +20,12 @@ class Reader(Protocol[F_co]):
     def read(self, spans: Sequence[Span]) -> F_co:
         """The rows of the messages in these spans, evaluated late."""
 
+
+class LogReader(Reader[F_co], Protocol[F_co]):
+    """Makes frames of a log, whose messages only ever come."""
+
     def came(self, spans: Sequence[Span]) -> F_co:
-        """The same rows, with the weight of rows that came."""
+        """The rows of the messages in these spans, with the weight +1."""
 
 
 class KeyReader(Reader[F_co], Protocol[F_co]):

@@ -23,7 +23,7 @@ from tidefill.errors import HistoryGone, InvalidSetting, RetryLater, UpstreamRep
 from tidefill.jobs.resources import Resource
 from tidefill.kafka import spans
 from tidefill.kafka.look import PartitionLook, TopicLook
-from tidefill.kafka.seams import FEW_MESSAGES, Cluster, Reader
+from tidefill.kafka.seams import FEW_MESSAGES, Cluster, LogReader
 from tidefill.kafka.spans import Span
 from tidefill.ports.frames import Changes, Comparable, F
 from tidefill.ports.upstream import UpstreamLook
@@ -68,7 +68,7 @@ class KafkaUpstream(Generic[F]):
 
     def __init__(
         self,
-        reader: Reader[F],
+        reader: LogReader[F],
         server: Cluster,
         topic: str,
         group: str,
