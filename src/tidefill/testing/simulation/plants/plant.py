@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,13 @@ class Plant:
     seed: int
     patches: tuple[Patch, ...]
     script_of: Callable[[int], Script] = script
+
+
+def plant_in(
+    name: str, breaks: str, tells: Sequence[str], seed: int, *patches: Patch, script_of: Callable[[int], Script]
+) -> Plant:
+    """A bug that shows in these histories."""
+    return Plant(name, breaks, tuple(tells), seed, patches, script_of)
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tidefill.core.keys import Key
@@ -18,7 +19,7 @@ from tidefill.kafka.upstream import KafkaUpstream
 from tidefill.run.memory import Remembered
 from tidefill.run.reporting import Reporting
 from tidefill.testing.memory.topic import MessageReader
-from tidefill.testing.simulation.plants.plant import Plant
+from tidefill.testing.simulation.plants.plant import plant_in
 from tidefill.testing.simulation.topics.scripts import script_of_messages
 
 _check = KafkaUpstream.check
@@ -82,16 +83,14 @@ def _refuse_another_topic_alone(self: KafkaUpstream[Any], *_: object) -> None:
     """That the log was cut is not looked at."""
 
 
-def _plant(name: str, breaks: str, tells: Sequence[str], seed: int, *patches: tuple[Any, str, Any]) -> Plant:
-    return Plant(name, breaks, tuple(tells), seed, patches, script_of=script_of_messages)
-
-
 def _noted_before_it_is_said(self: Reporting, job: Job, active: Remembered) -> None:
     for notice in active.machine.standing().notices:
         if notice not in active.told:
             active.told.add(notice)
             self._rows.event_once(job, notice)
 
+
+_plant = partial(plant_in, script_of=script_of_messages)
 
 OF_TOPICS = (
     _plant(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tidefill.core.version import Version
@@ -15,8 +16,7 @@ from tidefill.ports.frames import Changes, Comparable
 from tidefill.testing.memory.tables import Frame, weighted
 from tidefill.testing.memory.target import MemoryTarget
 from tidefill.testing.memory.topic import NewestReader
-from tidefill.testing.simulation.plants.plant import Plant
-from tidefill.testing.simulation.script import Script
+from tidefill.testing.simulation.plants.plant import plant_in
 from tidefill.testing.simulation.topics.scripts import script_of_stray, script_of_upsert
 
 _read_changes = UpsertUpstream.read_changes
@@ -59,16 +59,7 @@ def _unchecked(self: Any, *_: object) -> None:
     """A key is taken to have one row."""
 
 
-def _plant(
-    name: str,
-    breaks: str,
-    tells: Sequence[str],
-    seed: int,
-    *patches: tuple[Any, str, Any],
-    script_of: Callable[[int], Script] = script_of_upsert,
-) -> Plant:
-    return Plant(name, breaks, tuple(tells), seed, patches, script_of=script_of)
-
+_plant = partial(plant_in, script_of=script_of_upsert)
 
 OF_UPSERTS = (
     _plant(
