@@ -293,7 +293,7 @@ class DeltaTarget:
             self._small.keep(payload.commit_uuid, change)
 
     def _replace_changed(self, rows: DataFrame, payload: Payload) -> None:
-        """All rows, of which only those are written that are others than before."""
+        """Write those rows that differ from what the table has, and delete what is not among the rows."""
         with self._translated():
             self._follow(rows.schema)
             found = self._spark.read.format("delta").load(self._path)
@@ -311,7 +311,8 @@ class DeltaTarget:
                 self._write(rows, "overwrite", payload, {"replaceWhere": changed.named()})
 
     def _merge_by_key(self, write: Merge[DataFrame], payload: Payload) -> None:
-        """Where marks are exact, few changes are light too. Others may be few and large: rows of a server, messages."""
+        """Few changes with exact marks come from a Delta table whose log says that they are light: the driver can hold
+        them. Rows of a server and messages may be few and large, so Spark keeps those."""
         light = write.few and write.exact
         kept = self._kept.keep_few(write.changes) if light else write.changes.cache()
         try:

@@ -80,9 +80,9 @@ class Replace(Generic[F]):
 @dataclass(frozen=True, slots=True)
 class Comparable(Generic[F]):
     """Which part of a target can be compared with its input. `within`: the ranges of the target's places (mostly of its
-    key) in which the input still has every row that the target may have; None: all of them. `but`: changes by which the
-    keys went that were written after the version: an input that keeps only the newest of a key may have lost what they
-    were."""
+    key) in which the input still has every row that the target may have; None: all of them. `but`: changes that came
+    after the version. The keys that went by these changes are not compared: an input that keeps only the newest row of
+    a key may have lost the row that the target has."""
 
     within: tuple[Range, ...] | None = None
     but: F | None = None

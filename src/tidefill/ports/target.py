@@ -39,8 +39,8 @@ class Target(Protocol[F]):
     def compare(
         self, expected: F, version: int, but: F | None = None, within: Sequence[Range] | None = None
     ) -> Compared:
-        """The target at this version of its log with `expected`, but for the keys of the rows that went by the changes
-        `but`; only rows whose key lies `within` one of these ranges, if they are given. (Another runner may have
+        """Compare the target at this version of its log with `expected`. Keys that went by the changes `but` are left
+        out; so are, where ranges are given, rows whose key lies `within` none of them. (Another runner may have
         committed since.)"""
 
     def check_keys(self) -> None:
